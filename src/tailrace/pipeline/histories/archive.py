@@ -1,7 +1,7 @@
-"""`archive`: topics into a history, exactly once, in commits that are there as a whole or not at all.
+"""`archive`: write topics into a history, exactly once, in atomic commits.
 
-Each commit goes on where the history ends: the driver looks how far the logs have come, Spark's tasks write the files,
-and the driver makes them part of the history. What a task wrote and nobody committed is written again.
+Each commit continues where the history ends: the driver looks up the end offsets of the logs, Spark's tasks write the
+files, and the driver commits them. Files that a task wrote but that were never committed are written again.
 """
 
 import threading
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RECORDS_PER_FILE_MAX: Final = 2_000_000
-OFFSETS_PER_COMMIT_MAX: Final = 50_000_000  # what a crash costs
+OFFSETS_PER_COMMIT_MAX: Final = 50_000_000  # the most work a crash can lose
 QUARANTINE_NAME: Final = "quarantine"
 PAUSE_MIN_S: Final = 0.05
 
@@ -40,14 +40,14 @@ OnBatch = Callable[[Sequence[ArchivedRange]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archived:
-    """What one run has added."""
+    """What one archive run has added."""
 
     batches: int = 0
     records: int = 0
     files: int = 0
     bytes: int = 0
-    quarantined: int = 0  # offsets whose records could not be read, and were set aside
-    ends: Offsets  # how far each partition is archived now
+    quarantined: int = 0  # offsets whose records could not be read and were quarantined
+    ends: Offsets  # by partition, the offset up to which it is archived now
 
     def and_also(self, batch: Sequence[ArchivedRange], ends: Offsets) -> "Archived":
         files = [file for one in batch for file in one.files]
@@ -76,14 +76,15 @@ def archive(
     on_batch: OnBatch = lambda _: None,
     stop: threading.Event | None = None,
 ) -> Archived:
-    """Archive topics, until interrupted or stopped or, with `available_now`, up to what is there now. What was added.
+    """Archive topics until interrupted or stopped or, with `available_now`, up to the current end. Return the result.
 
-    A batch that is damaged stops it; with `quarantine` its bytes are set aside, and its offsets noted as such."""
+    A damaged record batch makes the run fail, unless `quarantine` is set: then the batch's bytes are saved in the
+    quarantine folder, and the manifest lists its offsets as quarantined."""
     history = Path(to).absolute()
     asked = archive_options(bootstrap, topics=topics, pattern=pattern, options=options)
     stop = stop or threading.Event()
     with asked.access.cluster() as cluster:
-        asked.subscription.partitions(cluster)  # a topic that is not there shows before anything is written
+        asked.subscription.partitions(cluster)  # fail on a missing topic before anything is written
         begin(history)
         with alone(history, "archive"):
             run = ArchiveRun(spark, cluster, history, asked, on_batch, quarantine=quarantine)
@@ -99,7 +100,7 @@ def archive(
 
 
 class ArchiveRun:
-    """One run of an archive: it keeps in mind how far the history is, and counts what it adds."""
+    """One archive run: keeps the current snapshot of the history, and counts what the run adds."""
 
     def __init__(
         self,
@@ -120,11 +121,11 @@ class ArchiveRun:
         )
         self._known = begin(history)
         self._went_on_at = 0.0
-        self._written: list[ArchivedRange] = []  # and not counted yet
+        self._written: list[ArchivedRange] = []  # written by tasks, and not counted in `added` yet
         self.added = Archived(ends=self._known.ends())
 
     def go_on(self) -> None:
-        """Archive what the logs have by now."""
+        """Archive up to the current end of the logs."""
         self._went_on_at = time.monotonic()
         ahead = outlook(self._cluster, self._asked, self._known.ends())
         start, fresh = ahead.start, [one for one in ahead.start if one not in self._known.ends()]
@@ -137,17 +138,17 @@ class ArchiveRun:
                 commit_offsets(self._cluster, self._asked.group, start)
 
     def until_next(self, trigger_s: float) -> float:
-        """How long to wait, so that it begins so long after it began last."""
+        """Seconds to wait until the next `go_on`, which starts `trigger_s` after the last one started."""
         return max(PAUSE_MIN_S, self._went_on_at + trigger_s - time.monotonic())
 
     def count_what_is_in(self) -> None:
-        """For who was interrupted, maybe in the middle of a commit."""
+        """After an interrupt, perhaps in the middle of a commit: count the last batch if it is in the log."""
         ends = read_log(self._history).ends()
         if self._written and all(ends.get(one.of, -1) >= one.end for one in self._written):
             self._count(ends)
 
     def _planned(self, start: Offsets, end: Offsets) -> list[Range]:
-        """What comes next, and is not too much for one commit."""
+        """The next ranges to archive, limited to what fits in one commit."""
         asked = self._asked
         most = asked.max_offsets or OFFSETS_PER_COMMIT_MAX
         if planned := first_of(left_over(self._history, start, end), most):
@@ -173,5 +174,5 @@ class ArchiveRun:
 
 
 def _seen(one: TopicPartition, start: int) -> ArchivedRange:
-    """That a partition begins here, and has nothing yet: what is gone before it is archived shall be missed."""
+    """An empty range that records where a partition starts, so that records deleted before archiving are noticed."""
     return ArchivedRange(topic=one.topic, partition=one.partition, start=start, end=start, count=0, gaps=(), files=())

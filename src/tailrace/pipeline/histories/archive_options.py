@@ -1,4 +1,4 @@
-"""What an archive was asked for, checked before anything is read or written, and before Spark is needed."""
+"""The options of an archive, checked before anything is read or written, and before Spark starts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -14,11 +14,11 @@ OWN_OPTIONS: Final = (
 
 
 def archive_options(bootstrap: str, *, topics: Sequence[str], pattern: str, options: Mapping[str, str]) -> ReadOptions:
-    """Which topics to read, from which brokers, from where on."""
+    """Which topics to read, from which brokers, and from which offsets."""
     if bool(topics) == bool(pattern):
         raise PipelineFailed("say what to archive: topics, or a pattern that their names match")
     what = {"subscribePattern": pattern} if pattern else {"subscribe": ",".join(topics)}
-    Options(reaching(bootstrap, options), OWN_OPTIONS)  # other options of the source have no meaning here
+    Options(reaching(bootstrap, options), OWN_OPTIONS)  # reject other options of the source: they do not apply here
     asked = read_options({**what, **reaching(bootstrap, options)}, "batch")
     if not asked.committed:
         raise PipelineFailed("kafka.isolation.level: an archive holds committed records, and no others")

@@ -1,7 +1,6 @@
-"""A task of an archive: it writes one range of offsets, and says what it has done. Both ways in JSON, for `run_tasks`.
+"""A task of an archive: write one range of offsets and report the result. Input and result are JSON, for `run_tasks`.
 
-Records never leave the Python worker. Spark does what it is good at: it spreads the ranges over its executors, and
-repeats what failed.
+Records never leave the Python worker. Spark distributes the ranges over its executors, and retries failed tasks.
 """
 
 from collections.abc import Mapping
@@ -17,11 +16,11 @@ from tailrace.pipeline.histories.writing import archive_range
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archiving:
-    """What all tasks of an archive have in common."""
+    """The parameters that all tasks of an archive share."""
 
     access: Access
     history: str
-    quarantine: str  # the folder for damaged batches; empty: they are a failure
+    quarantine: str  # the folder for damaged batches; empty: a damaged batch is a failure
 
 
 ADVICE: Final = (
@@ -31,7 +30,7 @@ ADVICE: Final = (
 
 
 def archive_told(task: Told, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Archive one range; what was written, as `range_from` takes it."""
+    """Archive one range. Return what was written, in the form that `range_from` reads."""
     common = Archiving(**{**given, "access": access_from(given["access"])})
     with common.access.cluster() as cluster:
         try:

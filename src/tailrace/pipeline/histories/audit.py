@@ -1,7 +1,8 @@
 """`audit`: does a history hold every record that was archived, once, in order, unchanged?
 
-First the log's own sense, then every file by its checksums, then offsets and sequences of the sound files, and, with
-brokers given, the records that the live log still has. Each finding names file, partition and offsets as far as it can.
+The audit checks the consistency of the Delta log, then the checksums of every file, then offsets and sequences in the
+undamaged files and, if brokers are given, the records that the live log still has. Each finding names file, partition
+and offsets where they are known.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 def audit(
     spark: "SparkSession", path: str | Path, *, bootstrap: str = "", options: Mapping[str, str] = NO_OPTIONS
 ) -> Audit:
-    """Check a history, and against the live log when brokers are named; `options` say how to reach them."""
+    """Check a history and, if brokers are given, compare it with the live log; `options` are for the connection."""
     folder = Path(path).absolute()
     first = look(folder)
     snapshot = first.snapshot
@@ -67,7 +68,7 @@ def _quarantine_notes(ranges: Sequence[ArchivedRange]) -> list[str]:
 
 
 def _file_findings(spark: "SparkSession", folder: Path, snapshot: Snapshot) -> dict[str, Finding]:
-    """By path, what is wrong with files."""
+    """Findings about missing and damaged files, by path."""
     files = [asdict(file) for file in snapshot.live.values()]
     wrong = run_tasks(spark, "tailrace.pipeline.histories.file_checks:check_file", files, str(folder))
     owners = {file.path: one for one in snapshot.ranges for file in one.files}
@@ -96,7 +97,7 @@ def _record_findings(spark: "SparkSession", folder: Path, snapshot: Snapshot, ba
     return [
         *edge_findings(frame, snapshot.ranges, explained),
         *offset_findings(frame, explained),
-        *([] if bad else sequence_findings(frame)),  # what damaged files held would be missed there once more
+        *([] if bad else sequence_findings(frame)),  # records of damaged files would be reported again
     ]
 
 

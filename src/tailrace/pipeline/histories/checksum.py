@@ -1,8 +1,8 @@
-"""A checksum of records that does not depend on how they are laid out, only on what they are and in which order.
+"""A checksum of records that depends only on their content and order, not on their physical layout.
 
-Each column has a running CRC-32C, of its numbers or of its lengths and bytes; the whole is the CRC-32C of those. So
-it can be taken while records pass by in pieces of any size: when they are archived, when a file is read again, and
-when the same offsets are fetched from the live log.
+Each column has a running CRC-32C, of its numbers or of its lengths and bytes; the checksum is the CRC-32C of these. So
+it can be computed over a stream of tables of any size: when records are archived, when a file is read again, and when
+the same offsets are fetched from the live log.
 """
 
 import os
@@ -27,7 +27,7 @@ class ContentChecksum:
         self._of: dict[str, int] = {}
 
     def add(self, table: pa.Table | pa.RecordBatch) -> None:
-        """Take in records as `layout.to_table` makes them, or a file of them has them."""
+        """Add records in the schema of `layout.to_table`, or as read from a file of the history."""
         for name in self._number_columns:
             self._numbers(name, _numbers(table.column(name)))
         for name in ("key", "value"):
@@ -71,7 +71,7 @@ def _lengths(column: pa.Array) -> np.ndarray:
 
 
 def sync_and_sum(path: Path) -> tuple[int, int]:
-    """Bring a file to the disk; its size and the CRC-32C of its bytes."""
+    """Sync a file to disk. Return its size and the CRC-32C of its bytes."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         size, crc = 0, 0

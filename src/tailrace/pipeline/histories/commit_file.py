@@ -1,8 +1,8 @@
-"""One commit's file, read and held against what every commit has.
+"""Read the file of one commit, and check that the commit is complete.
 
-Ours begin with a manifest, or found the history, and name each file twice: in the manifest, and for other readers of
-Delta tables. A file that was emptied, cut short or edited has lost one of these. Another program's commit has neither,
-and says whose it is.
+Our commits start with a manifest, or create the history. They name each data file twice: in the manifest, and in an
+`add` action for other Delta readers. A commit file that was emptied, truncated or edited lacks one of the two. Another
+program's commit has no manifest, and names its engine.
 """
 
 import json
@@ -16,11 +16,11 @@ Action = dict[str, Any]
 
 
 class CommitDamaged(Exception):
-    """A commit is not what was written; the reason, in a sentence."""
+    """A commit is not as it was written; the message gives the reason in a sentence."""
 
 
 def actions_of(path: Path) -> list[Action]:
-    """What a commit says. `CommitDamaged` when it is not whole."""
+    """The actions of a commit. `CommitDamaged` when the commit is not complete."""
     try:
         actions = [json.loads(line) for line in path.read_text().splitlines() if line]
     except ValueError as error:

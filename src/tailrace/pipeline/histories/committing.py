@@ -1,7 +1,7 @@
-"""Make what tasks have written part of the history: one commit a batch.
+"""Commit the files that tasks have written to the history: one commit per batch.
 
-Before it is written: every range accounts for all its offsets, and begins where the history of its partition ends.
-A compaction may commit at the same time; it changes nothing of that, and the batch takes the next number.
+Before a commit, every range must account for all its offsets, and begin where the history of its partition ends. A
+compaction may commit at the same time; it does not affect these conditions, and the batch takes the next commit number.
 """
 
 import time
@@ -30,7 +30,7 @@ LAST_COMMIT_NAME: Final = "last-commit"
 
 
 def begin(history: Path) -> Snapshot:
-    """The history as it is, founded if there is none. `NotOurHistory` when something else is there."""
+    """The current history, created if there is none. `NotOurHistory` when the folder holds anything else."""
     snapshot = usable(history)
     if snapshot.version >= 0:
         return snapshot
@@ -43,7 +43,7 @@ def begin(history: Path) -> Snapshot:
 
 
 def usable(history: Path) -> Snapshot:
-    """The history in this folder, empty when there is none yet. `NotOurHistory` when something else is there."""
+    """The history in this folder, empty when there is none yet. `NotOurHistory` when it holds anything else."""
     if history.exists() and not history.is_dir():
         raise NotOurHistory(f"{history} is a file: give a folder")
     snapshot = read_log(history)
@@ -54,7 +54,7 @@ def usable(history: Path) -> Snapshot:
 
 
 def commit_batch(history: Path, ranges: Sequence[ArchivedRange], known: Snapshot | None = None) -> None:
-    """Add a batch. `known`, the history as it was, is brought up to date."""
+    """Commit a batch. `known`, an earlier snapshot of the history, is brought up to date."""
     for folder in dict.fromkeys((history / file.path).parent for one in ranges for file in one.files):
         sync_folder(folder)
     while True:
@@ -89,14 +89,14 @@ def check_ranges(snapshot: Snapshot, ranges: Sequence[ArchivedRange]) -> None:
 
 
 def _demand_whole(one: ArchivedRange) -> None:
-    """That the range accounts for each of its offsets."""
+    """Check that the range accounts for each of its offsets."""
     if not one.is_whole:
         lost = f"{one.of} {one.start}…{one.end - 1}: not all offsets are accounted for"
         raise PipelineFailed(f"{lost}; nothing was committed")
 
 
 def _demand_next(one: ArchivedRange, ends: Offsets) -> None:
-    """That the range begins where the history of its partition ends."""
+    """Check that the range begins where the history of its partition ends."""
     if one.start != ends.get(one.of, one.start):
         raise PipelineFailed(
             f"{one.of} is archived up to {ends[one.of]}, and this batch begins at {one.start}; nothing was "
@@ -105,7 +105,7 @@ def _demand_next(one: ArchivedRange, ends: Offsets) -> None:
 
 
 def note_last(history: Path, version: int) -> None:
-    """Write down the number of the last commit, so that an audit notices when the log's tail is gone."""
+    """Write down the number of the last commit, so that an audit notices if the last commits are missing."""
     with in_turn(history):
         fresh = history / OWN_FOLDER / f".{LAST_COMMIT_NAME}"
         fresh.write_text(f"{max(version, noted_last(history))}\n")

@@ -1,8 +1,8 @@
-"""Is every offset there, once, or explained? And does each producer's sequence go on without a step back or a leap?
+"""Is every offset present once, or explained? Do each producer's sequences go on without jumps back or ahead?
 
-Offsets and sequences are read by Spark itself, from the columns alone. What it finds between two neighbours is held
-against the manifest: offsets that hold no record are listed there with their reason, and those of files that are
-known to be damaged are not counted as missing twice.
+Spark itself reads offsets and sequences, and only those columns. A gap between two adjacent records is compared with
+the manifest, which lists offsets that have no record with their reason. Offsets of files that are known to be damaged
+are not reported as missing a second time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ SEQUENCE_COUNT: Final = 2**31
 
 
 def offset_findings(frame: "DataFrame", explained: dict[TopicPartition, Spans]) -> list[Finding]:
-    """Gaps and duplicates between neighbouring offsets."""
+    """Gaps and duplicates between adjacent offsets."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -41,7 +41,7 @@ def offset_findings(frame: "DataFrame", explained: dict[TopicPartition, Spans]) 
 def edge_findings(
     frame: "DataFrame", ranges: Sequence[ArchivedRange], explained: dict[TopicPartition, Spans]
 ) -> list[Finding]:
-    """What is missing before a partition's first record and after its last."""
+    """Offsets missing before the first record of a partition and after its last."""
     from pyspark.sql import functions as f
 
     edges = frame.groupBy("topic", "partition").agg(f.min("offset").alias("first"), f.max("offset").alias("last"))
@@ -57,7 +57,7 @@ def edge_findings(
 
 
 def sequence_findings(frame: "DataFrame") -> list[Finding]:
-    """Producers number their records without a hole; a leap over more records than lie between has lost some."""
+    """Producers number records without gaps: one that advances more than the offset means lost records."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -77,7 +77,7 @@ def sequence_findings(frame: "DataFrame") -> list[Finding]:
 
 
 def missing(of: TopicPartition, first: int, last: int, explained: Iterable[tuple[int, int]]) -> list[Finding]:
-    """Of these offsets, those that nothing explains."""
+    """Findings for those offsets from `first` to `last` that are in no explained span."""
     found, at = [], first
     for begin, end in explained:
         if end < at:
@@ -95,7 +95,7 @@ def missing(of: TopicPartition, first: int, last: int, explained: Iterable[tuple
 def explained_spans(
     ranges: Sequence[ArchivedRange], damaged: Sequence[tuple[TopicPartition, int, int]]
 ) -> dict[TopicPartition, Spans]:
-    """By partition, the offsets of which enough is said: gaps of the manifest, and what damaged files held."""
+    """By partition, the offsets not to report as missing: gaps in the manifest, and offsets of damaged files."""
     spans: dict[TopicPartition, Spans] = {}
     for one in ranges:
         spans.setdefault(one.of, []).extend((gap.first, gap.last) for gap in one.gaps)
@@ -105,14 +105,14 @@ def explained_spans(
 
 
 def unexplained_findings(ranges: Sequence[ArchivedRange]) -> list[Finding]:
-    """What the log did not have when it was archived, of a topic that keeps all between its records."""
+    """Gaps that the log already had when it was archived, although its topic is not compacted."""
     what = "the log had no records here when they were archived, and its topic is not compacted"
     gaps = [(one.of, gap) for one in ranges for gap in one.gaps if gap.reason == "unexplained"]
     return [_finding("gap", what, of, gap.first, gap.last) for of, gap in gaps]
 
 
 def range_findings(ranges: Sequence[ArchivedRange]) -> list[Finding]:
-    """Ranges that do not add up, or do not follow one upon the other."""
+    """Ranges whose counts do not add up, or that are not consecutive."""
     found: list[Finding] = []
     ends: Offsets = {}
     for one in sorted(ranges, key=lambda one: (one.of, one.start, one.end)):

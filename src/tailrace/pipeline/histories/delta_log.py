@@ -1,10 +1,9 @@
-"""The log of a history, in Delta's protocol: one JSON file a commit, which is there as a whole or not at all.
+"""The log of a history, in Delta's protocol: one JSON file per commit, written atomically.
 
-Written by ourselves: a few actions of protocol versions 1 and 2, which every reader of Delta tables knows (`add`,
-`remove`, `metaData`, `protocol`, `commitInfo`). Our manifest stands in `commitInfo`, which others pass over: the
-ranges that an archive has added, or those that a compaction has put in the place of smaller ones. A
-commit's file is linked into place under its number, which fails when that number is taken: so two writers cannot both
-have it.
+We write the log ourselves, with a few actions of reader version 1 and writer version 2 that every Delta reader knows
+(`add`, `remove`, `metaData`, `protocol`, `commitInfo`). Our manifest is in `commitInfo`, which other readers ignore:
+the ranges that an archive added, or the merged ranges by which a compaction replaced smaller ones. A commit file is
+hard-linked to its numbered name, which fails if the number is taken, so two writers cannot both get it.
 """
 
 import json
@@ -27,26 +26,26 @@ COMMIT_NAME: Final = re.compile(r"(\d{20})\.json")
 
 
 class CommitTaken(Exception):
-    """Somebody else has written the commit of this number."""
+    """Another writer has already written the commit with this number."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Snapshot:
-    """What the commits up to `version` say together."""
+    """The state of the history after all commits up to `version`."""
 
-    version: int = -1  # of the last commit; -1: none
+    version: int = -1  # number of the last commit; -1: none
     history_id: str = ""
-    ranges: list[ArchivedRange] = field(default_factory=list)  # in order of commits
+    ranges: list[ArchivedRange] = field(default_factory=list)  # in commit order
     live: dict[str, HistoryFile] = field(default_factory=dict)  # by path
     removed: dict[str, int] = field(default_factory=dict)  # by path: when a compaction replaced it, in ms since 1970
     strangers: list[str] = field(default_factory=list)  # paths that another program's commits added
     taken_out: list[str] = field(default_factory=list)  # paths that another program's commits removed
     holes: list[int] = field(default_factory=list)  # numbers of commits that are missing
-    damaged: dict[str, str] = field(default_factory=dict)  # by name, commits that are not whole: what is wrong
-    archived: Offsets = field(default_factory=dict)  # how far each partition has been
+    damaged: dict[str, str] = field(default_factory=dict)  # damaged commits, by file name: what is wrong
+    archived: Offsets = field(default_factory=dict)  # by partition, the offset up to which it is archived
 
     def ends(self) -> Offsets:
-        """How far each partition has been archived."""
+        """By partition, the offset up to which it is archived."""
         return dict(self.archived)
 
     def add(self, ranges: Sequence[ArchivedRange]) -> None:
@@ -57,10 +56,11 @@ class Snapshot:
 
 
 def read_log(history: Path, known: Snapshot | None = None) -> Snapshot:
-    """The history as it is now; empty when there is none. `NotOurHistory` when somebody else's table is there,
-    `HistoryDamaged` when a commit is not whole: nobody can tell what it has added.
+    """The current snapshot of the history; empty when there is none.
 
-    With `known`, what came after it is taken into it: a log of thousands of commits need not be read for each."""
+    `NotOurHistory` when the folder holds another program's table; `HistoryDamaged` when a commit is not complete, since
+    it is then unknown what the commit added. With `known`, only later commits are read and applied to `known`, so that
+    a log of thousands of commits is not read again each time."""
     snapshot = read_what_is_whole(history, known)
     for name, wrong in snapshot.damaged.items():
         raise HistoryDamaged(
@@ -71,7 +71,7 @@ def read_log(history: Path, known: Snapshot | None = None) -> Snapshot:
 
 
 def read_what_is_whole(history: Path, known: Snapshot | None = None) -> Snapshot:
-    """The same, and commits that are not whole are named in it."""
+    """Like `read_log`, but list damaged commits in `Snapshot.damaged` instead of raising `HistoryDamaged`."""
     snapshot = Snapshot() if known is None else known
     for version, path in commits(history) if snapshot.version < 0 else _later_commits(history, snapshot.version):
         snapshot.holes += range(snapshot.version + 1, version)
@@ -81,7 +81,7 @@ def read_what_is_whole(history: Path, known: Snapshot | None = None) -> Snapshot
                 apply(snapshot, action)
         except CommitDamaged as damaged:
             snapshot.damaged[path.name] = str(damaged)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:  # parts are missing, or something else
+        except (LookupError, TypeError, ValueError, AttributeError) as error:  # parts are missing or of the wrong type
             snapshot.damaged[path.name] = f"its manifest cannot be read: {error!r}"
     founding = f"{0:020d}.json"
     if snapshot.version >= 0 and not snapshot.history_id and founding not in snapshot.damaged:
@@ -98,14 +98,14 @@ def commits(history: Path) -> list[tuple[int, Path]]:
 
 
 def _later_commits(history: Path, version: int) -> Iterator[tuple[int, Path]]:
-    """Those that follow one upon the other from here on: who goes on from what it knows need not list them all."""
+    """The consecutive commits after `version`, found by name without listing the whole folder."""
     while (path := history / FOLDER_NAME / f"{version + 1:020d}.json").exists():
         version += 1
         yield version, path
 
 
 def commit(history: Path, version: int, actions: Iterable[Action]) -> None:
-    """Write one commit. `CommitTaken` when its number is taken."""
+    """Write one commit. `CommitTaken` when another commit has its number."""
     folder = history / FOLDER_NAME
     folder.mkdir(parents=True, exist_ok=True)
     fresh, final = folder / f".{version}.{uuid4().hex}", folder / f"{version:020d}.json"
@@ -118,7 +118,7 @@ def commit(history: Path, version: int, actions: Iterable[Action]) -> None:
 
 
 def _take_number(fresh: Path, final: Path) -> None:
-    """Give the commit in `fresh` its final name. A hard link, which fails where a file is: one writer has a number."""
+    """Hard-link `fresh` to its final name, which fails if that file exists: only one writer gets each number."""
     try:
         os.link(fresh, final)
     except FileExistsError:
@@ -136,12 +136,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def add_actions(ranges: Sequence[ArchivedRange], now_ms: int) -> list[Action]:
-    """What Delta wants to know of new files."""
+    """Delta's `add` actions for the files of new ranges."""
     return [add_action(one, file, now_ms) for one in ranges for file in one.files]
 
 
 def remove_action(one: ArchivedRange, file: HistoryFile, now_ms: int) -> Action:
-    """That a file's records are elsewhere now."""
+    """Delta's `remove` action for a file whose records are in another file now."""
     return {
         "remove": {
             "path": file.path,
@@ -171,7 +171,7 @@ def add_action(one: ArchivedRange, file: HistoryFile, now_ms: int, *, is_new: bo
 
 
 def apply(snapshot: Snapshot, action: Action) -> None:
-    """Take in one action of a commit; our manifest comes before what other readers need to know."""
+    """Apply one action of a commit; in our commits, the manifest comes before the `add` and `remove` actions."""
     if "metaData" in action:
         snapshot.history_id = action["metaData"].get("configuration", {}).get("tailrace.history", "")
     elif "commitInfo" in action and "tailrace" in action["commitInfo"]:
@@ -189,7 +189,7 @@ def apply(snapshot: Snapshot, action: Action) -> None:
 
 
 def _replace(snapshot: Snapshot, merged: ArchivedRange, when_ms: int) -> None:
-    """Take out the ranges that a merged one stands for."""
+    """Remove the ranges that a merged range replaces."""
     inside = [one.of == merged.of and merged.start <= one.start < merged.end for one in snapshot.ranges]
     old = [one for one, is_inside in zip(snapshot.ranges, inside, strict=True) if is_inside]
     snapshot.ranges = [one for one, is_inside in zip(snapshot.ranges, inside, strict=True) if not is_inside]

@@ -1,8 +1,9 @@
-"""One file of a history, held against what the log says of it: there, whole, and with the records that were written.
+"""Check one file of a history against the log: the file exists, is complete, and has the records that were written.
 
-The checksum of its bytes finds any change; that of its content, taken again from what a reader of Parquet makes of it,
-says besides that what was meant to be written is what is read. That offsets rise is looked at by itself: checksums of
-records in a wrong order fit when they were taken of them so. All of it runs in Spark's tasks, a file each.
+The checksum of the bytes detects any change to the file. The content checksum, recomputed from what a Parquet reader
+returns, also shows that the records read are the records meant to be written. Increasing offsets are checked
+separately: if records were written in the wrong order, their checksums still match. The checks run in Spark tasks, one
+per file.
 """
 
 from pathlib import Path
@@ -45,11 +46,11 @@ def _wrong_inside(path: Path, file: HistoryFile) -> str:
 
 
 def rises(offsets: np.ndarray, last: int) -> bool:
-    """Whether offsets rise, from behind `last` on."""
+    """Whether the offsets are strictly increasing, and all greater than `last`."""
     return bool((np.diff(offsets, prepend=last) > 0).all())
 
 
 def check_file(told: dict[str, Any], folder: str) -> tuple[str, str]:
-    """For `run_tasks`: a file's path, and what is wrong with it."""
+    """For `run_tasks`: return a file's path, and what is wrong with the file."""
     file = HistoryFile(**told)
     return file.path, wrong_with(Path(folder), file)

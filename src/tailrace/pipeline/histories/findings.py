@@ -1,7 +1,7 @@
-"""What an audit says: what is wrong, where, and whether the history is complete.
+"""The result of an audit: what is wrong, where, and whether the history is complete.
 
-A finding is something wrong, with file, partition and offsets as far as they are known. A note is worth knowing and
-wrong for nobody: a topic that is gone, an archive that is behind.
+A finding is an error, with file, partition and offsets where they are known. A note is worth knowing but is not an
+error: for example, a topic that was deleted, or an archive that lags behind.
 """
 
 from dataclasses import asdict, dataclass
@@ -36,7 +36,7 @@ class PartitionAudit:
     start: int
     end: int
     records: int
-    explained: dict[str, int]  # offsets without a record, by reason of the manifest
+    explained: dict[str, int]  # number of offsets without a record, by the reason in the manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

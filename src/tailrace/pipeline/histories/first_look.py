@@ -1,9 +1,9 @@
-"""What a history's log and its folder say of each other, while an archive may be at work beside us.
+"""Compare a history's log with the files in its folder, while an archive may be running.
 
-A writer gives files their names, then commits them, then notes the commit's number. So whoever looks goes the other way
-round: the noted number first, then the folder, then the log, which knows at least what both have told. A file that is
-not in the log even so is about to be committed, if somebody is at work; if nobody is, the log is asked once more,
-since its writer may have ended just now, and what it does not know then is nobody's.
+A writer gives files their names, then commits them, then notes the commit's number. The audit reads in another order:
+the noted number first, then the folder, then the log, which is thus at least as new as both. If a file is still not in
+the log and a writer is running, the file is about to be committed. If no writer is running, the log is read again,
+since a writer may have just finished; a file that is still unknown is a stray file.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Look:
 
 
 def look(folder: Path) -> Look:
-    """`NotOurHistory` when there is no history in the folder."""
+    """Compare log and folder. `NotOurHistory` when there is no history in the folder."""
     noted, there = noted_last(folder), _files_like_ours(folder)
     snapshot = whole_part_of(folder)
     findings, notes = list(_log_findings(snapshot, noted)), []
@@ -55,7 +55,7 @@ def _log_findings(snapshot: Snapshot, noted: int) -> Iterator[Finding]:
 
 
 def _files_like_ours(folder: Path) -> list[str]:
-    """Paths of files that whoever reads the folder itself would read."""
+    """Paths of the files that a reader of the folder, without the log, would read."""
     found = [path for path in sorted(folder.rglob("*.parquet")) if path.name[0] not in "._"]
     names = [str(path.relative_to(folder)) for path in found]
     return [name for name in names if not name.startswith((OWN_FOLDER, FOLDER_NAME))]

@@ -1,7 +1,7 @@
-"""How records lie in the files of a history: their columns, their folders and names.
+"""The layout of a history's files: their columns, folders and names.
 
-Timestamps are kept to the millisecond as the log has them, header names as bytes, and of each record who produced it
-and as which in its sequence, so that nothing is lost on the way back and an audit can follow producers.
+Timestamps are kept in milliseconds as in the log, and header names as bytes. Each record keeps its producer id, epoch
+and sequence, so that a replay loses nothing and an audit can check producer sequences.
 """
 
 from datetime import UTC, datetime
@@ -36,7 +36,7 @@ NUMBER_COLUMNS: Final = (
 
 
 def to_table(columns: Columns, partition: int) -> pa.Table:
-    """The records of one partition as a file has them."""
+    """The records of one partition as a table in the file schema."""
     batches = columns.batches
     ids = np.array([batch.producer_id for batch in batches], np.int64)[columns.batch]
     epochs = np.array([batch.producer_epoch for batch in batches], np.int32)[columns.batch]
@@ -56,7 +56,7 @@ def to_table(columns: Columns, partition: int) -> pa.Table:
 
 
 def _sequences(columns: Columns) -> np.ndarray:
-    """Of each record the number that its producer gave it; -1 where it gave none. They wrap around after 2³¹ - 1."""
+    """The producer sequence of each record; -1 where there is none. Sequences wrap around after 2³¹ - 1."""
     base = np.array([batch.base_sequence for batch in columns.batches], np.int64)[columns.batch]
     first = np.array([batch.base_offset for batch in columns.batches], np.int64)[columns.batch]
     numbers = (base + columns.offset - first) & 0x7FFFFFFF
@@ -64,7 +64,7 @@ def _sequences(columns: Columns) -> np.ndarray:
 
 
 def days(timestamps: np.ndarray) -> np.ndarray:
-    """The day of each timestamp, counted from 1970; what no calendar has is put at its nearest end."""
+    """The day of each timestamp, counted from 1970-01-01, and clamped to the years 1970 to 9999."""
     return np.clip(timestamps // DAY_MS, 0, DAYS_MAX)
 
 
@@ -73,5 +73,5 @@ def date_of(day: int) -> str:
 
 
 def file_path(partition: TopicPartition, date: str, start: int, end: int) -> str:
-    """One name for a range: a task that is run again writes the same file."""
+    """The path of a file. It depends only on the range and date, so a task that is retried writes the same file."""
     return f"topic={partition.topic}/date={date}/{partition.partition:05d}-{start:020d}-{end:020d}.parquet"

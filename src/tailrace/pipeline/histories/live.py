@@ -1,8 +1,8 @@
-"""A history held against the log it came from, as far as the log still reaches back.
+"""Compare a history with the live log that it was archived from, as far back as the log still goes.
 
-The same offsets are fetched again, also where the history says that there is no record, and the checksum of their
-content is taken as it was when they were archived. Fewer records in the log than in the history is what compaction does
-to a topic that asks for it; anything else is a difference.
+The same offsets are fetched again, including those where the history has no record, and their content checksum is
+computed in the same way as for the archive. A compacted topic may have fewer records in the log than in the history;
+anything else is a difference.
 """
 
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, start_offsets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayInLog:
-    """What the log has now of a day among a range."""
+    """The records of one day in a range that the live log has now."""
 
     topic: str
     partition: int
-    path: str = ""  # of the file that the history has of this day; empty when it has none
+    path: str = ""  # of the history's file for this day; empty when there is none
     count: int = 0
     content: int = 0  # checksum of the records
     first: int = -1  # offsets, both included; -1 when there is none
@@ -36,9 +36,9 @@ class DayInLog:
 
 
 def days_again(cluster: Cluster, one: ArchivedRange) -> list[DayInLog]:
-    """What the log has now of a range: of each day that has a file, and of each that should have one."""
+    """What the live log has now for a range, for each day that has a file and each day that should have one."""
     sums: dict[str, ContentChecksum] = {}
-    offsets: dict[str, tuple[int, int, int]] = {}  # by date: how many, the first and the last
+    offsets: dict[str, tuple[int, int, int]] = {}  # by date: number of records, first offset, last offset
     wanted = Range(partition=one.of, start=one.start, end=one.end)
     for chosen in fetch(cluster, wanted, committed=True, on_damaged=_pass_over):
         for columns in columns_of(chosen, one.of, _pass_over, headers=True):
@@ -58,11 +58,11 @@ def days_again(cluster: Cluster, one: ArchivedRange) -> list[DayInLog]:
 
 
 def _pass_over(_: Damaged) -> None:
-    """What the log cannot give back is missing there, and found to be."""
+    """Skip a damaged batch: its records then count as missing from the log, and are reported."""
 
 
 def fetch_again(told: dict[str, Any], given: dict[str, Any]) -> list[dict[str, Any]]:
-    """For `run_tasks`: what the log has of a range, a `DayInLog` each."""
+    """For `run_tasks`: return what the live log has for a range, one `DayInLog` per day."""
     with access_from(given).cluster() as cluster:
         return [asdict(day) for day in days_again(cluster, range_from(told))]
 
@@ -70,7 +70,7 @@ def fetch_again(told: dict[str, Any], given: dict[str, Any]) -> list[dict[str, A
 def differences(
     ranges: Sequence[ArchivedRange], days: Sequence[DayInLog], shrinking: Sequence[str]
 ) -> tuple[list[Finding], list[str]]:
-    """Where the log has something else than these ranges, and notes of what it has compacted since."""
+    """Findings where the live log differs from these ranges, and notes on records it has compacted since."""
     files = {file.path: file for one in ranges for file in one.files}
     findings, notes = [], []
     for day in days:
@@ -96,7 +96,7 @@ def _differs(day: DayInLog, what: str) -> Finding:
 
 
 def edges_of(cluster: Cluster, topics: Sequence[str]) -> tuple[Offsets, Offsets, list[str]]:
-    """Where the logs of these topics begin and end, and notes of those that are not there."""
+    """The start and end offsets of these topics, and notes on topics that do not exist."""
     starts: Offsets = {}
     ends: Offsets = {}
     notes = []

@@ -1,6 +1,6 @@
-"""One at a time: who writes to a history keeps others of this machine from doing the same.
+"""File locks: a writer of a history keeps other processes on this machine from doing the same kind of work there.
 
-Those of another machine are kept out by the log itself: a commit has its number only once.
+Writers on other machines are kept out by the log itself: each commit number can be taken only once.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ _SAID: Final = MappingProxyType(
 
 @contextmanager
 def alone(history: Path, work: Work) -> Iterator[None]:
-    """`PipelineFailed` when another process does the same kind of work in this history."""
+    """Hold the lock for this kind of work. `PipelineFailed` when another process holds the lock."""
     folder = history / OWN_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / _NAMES[work]).open("w") as lock:
@@ -38,7 +38,7 @@ def alone(history: Path, work: Work) -> Iterator[None]:
 
 
 def is_at_work(history: Path, work: Work) -> bool:
-    """Whether a process of this machine does this kind of work now. Whoever asks writes nothing."""
+    """Whether a process on this machine is doing this kind of work now. Writes nothing."""
     try:
         with (history / OWN_FOLDER / _NAMES[work]).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -50,14 +50,14 @@ def is_at_work(history: Path, work: Work) -> bool:
 
 
 def demand_idle(history: Path, work: Work) -> None:
-    """`PipelineFailed` when a process of this machine does this kind of work now."""
+    """`PipelineFailed` when a process on this machine is doing this kind of work now."""
     if is_at_work(history, work):
         raise PipelineFailed(_SAID[work].format(history))
 
 
 @contextmanager
 def in_turn(history: Path) -> Iterator[None]:
-    """For what takes no time: wait until others have done the same."""
+    """A lock for very short work: wait until other processes have released it."""
     folder = history / OWN_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "turn-lock").open("w") as lock:

@@ -1,4 +1,4 @@
-"""What a task says it has archived: the offsets it went through, the files it wrote, and what it left out and why."""
+"""The manifest of a task: the offsets it archived, the files it wrote, and the offsets it left out and why."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ WhyLeftOut = Literal["control", "aborted", "compaction", "quarantined", "unexpla
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Offsets, both ends included, that hold no record for a reader."""
+    """Offsets, both ends included, that have no record for a reader."""
 
     first: int
     last: int
@@ -24,10 +24,10 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFile:
-    path: str  # from the history's folder on
+    path: str  # relative to the history's folder
     size: int  # bytes
     crc: int  # CRC-32C of all its bytes
-    content: int  # checksum of the records, however they are laid out
+    content: int  # checksum of the records, independent of their physical layout
     count: int
     first: int  # offsets, both included
     last: int
@@ -38,7 +38,7 @@ class HistoryFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedRange:
-    """Offsets of one partition from `start` up to, not including, `end`: all of them accounted for."""
+    """The offsets of one partition from `start` up to, not including, `end`, all of them accounted for."""
 
     topic: str
     partition: int
@@ -54,7 +54,7 @@ class ArchivedRange:
 
     @property
     def is_whole(self) -> bool:
-        """Whether records and gaps together are as many as there are offsets."""
+        """Whether records and gaps together account for every offset of the range."""
         return self.count + sum(gap.count for gap in self.gaps) == self.end - self.start
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def range_from(told: Mapping[str, Any]) -> ArchivedRange:
 
 
 def gaps_between(present: Sequence[tuple[int, int]], start: int, end: int, reason: str) -> list[Gap]:
-    """What lies between ranges (ends excluded) that are in order."""
+    """The gaps from `start` to `end` between sorted offset ranges; all ends are exclusive."""
     gaps, at = [], start
     for first, after in present:
         if first > at:

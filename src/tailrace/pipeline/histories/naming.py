@@ -1,9 +1,10 @@
-"""Give a finished file its name, which another attempt at the same range may have given to its own before.
+"""Give a finished file its final name, which another attempt at the same range may have used already.
 
-The name says which offsets it has, so a task that is repeated, or runs twice at the same time, comes to the same name.
-The first has it. Who comes later takes what is there for its own if it holds the same records, so that all attempts say
-the same of its bytes, whichever of them is committed. Other records are of an archive that died before its commit: they
-are replaced. What the history lives by is never replaced; the attempt fails, and was given up long ago.
+The name contains the offset range, so a task that is retried, or runs twice at the same time, uses the same name. The
+first attempt gets the name. If the existing file holds the same records, a later attempt adopts it, so that all
+attempts report the same bytes, whichever attempt is committed. If it holds other records, an archive crashed before
+committing it, and it is replaced. A committed file is never replaced: the attempt fails, but it was abandoned long
+ago.
 """
 
 import os
@@ -20,7 +21,7 @@ from tailrace.pipeline.histories.manifest import HistoryFile
 
 
 def give_name(folder: Path, fresh: Path, file: HistoryFile) -> HistoryFile:
-    """Rename a file that was written as `fresh`; what is there under its name now."""
+    """Rename a file that was written as `fresh`. Return the file that has the final name now."""
     try:
         os.link(fresh, folder / file.path)
     except FileExistsError:
@@ -44,5 +45,5 @@ def _come_second(folder: Path, fresh: Path, file: HistoryFile) -> HistoryFile:
 def _holds_the_same(folder: Path, there: HistoryFile) -> bool:
     try:
         return not wrong_with(folder, there)
-    except (OSError, pa.ArrowException):  # it cannot be read at all
+    except (OSError, pa.ArrowException):  # the file cannot be read at all
         return False

@@ -1,8 +1,8 @@
-"""What an archive has before it: each partition from where its history ends to where its log ends now.
+"""What an archive has to do: each partition from the end of its history to the current end of its log.
 
-The history alone says where it ends, so an archive that died, was moved, or is asked for other topics than before goes
-on where it was; there is nothing beside it to be lost, or to say otherwise. A partition that has no history yet begins
-where the options say, with its log if they say nothing.
+Only the history defines where it ends; there is no separate checkpoint that could be lost or disagree. So an archive
+that crashed, was moved, or is given other topics continues where it was. A partition that has no history yet starts at
+the offset that the options give; by default, at the start of its log.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from tailrace.pipeline.source.options import ReadOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """Offsets by partition, the same partitions in both."""
+    """Offsets by partition; `start` and `end` have the same partitions."""
 
     start: Offsets
     end: Offsets
 
 
 def outlook(cluster: Cluster, asked: ReadOptions, archived: Offsets) -> Outlook:
-    """`DataLost` where a log does not have what comes next."""
+    """The offsets to archive next. `DataLost` when a log no longer has them."""
     partitions = asked.subscription.partitions(cluster)
     fresh = [one for one in partitions if one not in archived]
     start = {one: archived[one] for one in partitions if one in archived}

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 def history(spark: "SparkSession", path: str | Path) -> "DataFrame":
-    """All records of a history, with the columns of the source, and who produced them."""
+    """All records of a history, with the columns of the source and the producer columns."""
     folder = Path(path).absolute()
     return files_frame(spark, folder, snapshot_of(folder))
 
 
 def snapshot_of(folder: Path) -> Snapshot:
-    """The history in this folder. `NotOurHistory` when there is none, `HistoryDamaged` when its log is not whole."""
+    """The history in this folder. `NotOurHistory` when there is none, `HistoryDamaged` when its log is damaged."""
     return _demand_one(folder, read_log(folder))
 
 
 def whole_part_of(folder: Path) -> Snapshot:
-    """The history in this folder as far as its log is whole."""
+    """The history in this folder, without its damaged commits. `NotOurHistory` when there is none."""
     return _demand_one(folder, read_what_is_whole(folder))
 
 

@@ -1,6 +1,6 @@
-"""The columns of a history by Spark's names and types: as DDL for a reader, as JSON for Delta's metadata.
+"""The columns of a history with Spark's names and types: as DDL for a reader, as JSON for Delta's metadata.
 
-They are text and need neither Spark nor Arrow, so that a command can look at a history before it starts either.
+They are plain text and need neither Spark nor Arrow, so that a command can inspect a history before it loads either.
 """
 
 import json
@@ -11,7 +11,7 @@ SPARK_DDL: Final = (
     "headers array<struct<key:binary,value:binary>>, producerId bigint, producerEpoch int, sequence int, "
     "topic string, date date"
 )
-SPARK_NAMES: Final = {"bigint": "long", "int": "integer"}  # what JSON calls the types of SQL
+SPARK_NAMES: Final = {"bigint": "long", "int": "integer"}  # SQL type names to the names in Spark's JSON schema
 
 
 def spark_schema_json() -> str:

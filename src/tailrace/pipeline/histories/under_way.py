@@ -1,7 +1,7 @@
-"""Which ranges an archive is at, written down before its tasks begin: one that died is taken up under the same names.
+"""The ranges an archive has planned, saved before its tasks start: after a crash, the same file names are used again.
 
-Without the note the same offsets would be archived all the same, but maybe in other ranges; files that were written for
-the old ones would then be there without being part of the history, which an audit finds fault with until a vacuum.
+Without this note, the same offsets would still be archived, but perhaps in other ranges. The files written for the old
+ranges would then be in no commit, and an audit would report them until a vacuum deletes them.
 """
 
 import json
@@ -30,7 +30,7 @@ def range_of(one: Told) -> Range:
 
 
 def note(history: Path, planned: Sequence[Range]) -> None:
-    """In place of what was noted of the same partitions; what an archive of others was at stays."""
+    """Save the planned ranges. They replace older notes of the same partitions; notes of other partitions stay."""
     _write(history, [*_others(history, planned), *planned])
 
 
@@ -39,7 +39,7 @@ def forget(history: Path, done: Sequence[Range]) -> None:
 
 
 def left_over(history: Path, start: Offsets, end: Offsets) -> list[Range]:
-    """What was noted and comes next, in order; nothing of what has been archived since, or is not asked for now."""
+    """The noted ranges to archive next, in order, without ranges archived since or not requested now."""
     found, at = [], dict(start)
     for one in _noted(history):
         if at.get(one.partition) == one.start and one.end <= end[one.partition]:

@@ -1,8 +1,8 @@
 """Archive one range of offsets: fetch, decode, and write Parquet, all within the Python worker.
 
-One file for each day that the records' timestamps fall on, mostly one. It is written under a name that nobody reads,
-synced, and given its name; a task that runs again comes to the same names again. What the log does not have is noted
-with its reason, or as unexplained where there is none, for the audit to find.
+There is one file for each day that the records' timestamps fall on, usually just one. A file is written under a
+temporary name that nobody reads, synced, and then renamed; a task that is retried uses the same names. Offsets that the
+log does not have are noted with the reason, or as unexplained if there is none, so that an audit finds them.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ ROW_GROUP_BYTES: Final = 16 * MiB
 
 
 class DayFile:
-    """The records of one day among a range, on their way to disk."""
+    """Writes the records of one day of a range to a Parquet file."""
 
     def __init__(self, folder: Path, path: str, date: str) -> None:
         self._folder, self._path, self._date = folder, path, date
@@ -50,7 +50,7 @@ class DayFile:
             write_page_checksum=True,
         )
         self._checksum = ContentChecksum()
-        self._waiting: list[pa.Table] = []  # for a row group that is worth it
+        self._waiting: list[pa.Table] = []  # until there is enough for a row group
         self._waiting_bytes = 0
         self._offsets: list[tuple[int, int]] = []
         self._times: list[tuple[int, int]] = []
@@ -67,7 +67,7 @@ class DayFile:
         self._count += len(table)
 
     def finish(self) -> HistoryFile:
-        """Close it and give it its name."""
+        """Close the file and give it its final name."""
         self._write_row_group()
         first, last = self._offsets[0][0], self._offsets[-1][1]
         told = {"first": first, "last": last, "count": self._count, "content": self._checksum.value}
@@ -100,11 +100,11 @@ class DayFile:
 
 
 def archive_range(cluster: Cluster, wanted: Range, folder: Path, *, quarantine: Path | None = None) -> ArchivedRange:
-    """Write the records of a range; what was written. Damaged batches are a failure, unless there is a quarantine."""
+    """Write the records of a range; return what was written. A damaged batch is an error unless `quarantine` is set."""
     on_damaged = Quarantine(quarantine) if quarantine is not None else _refuse
     files: dict[str, DayFile] = {}
     left_out: list[Gap] = []
-    present: list[tuple[int, int]] = []  # runs of offsets that were accounted for, in order
+    present: list[tuple[int, int]] = []  # runs of offsets that are accounted for, in order; ends exclusive
     try:
         for chosen in fetch(cluster, wanted, committed=True, max_bytes=ARCHIVE_FETCH_BYTES, on_damaged=on_damaged):
             for one in merged(chosen.left_out):
@@ -147,7 +147,7 @@ def _gap(wanted: Range, first: int, last: int, reason: str) -> list[Gap]:
 
 
 def _holes(cluster: Cluster, wanted: Range, present: Sequence[tuple[int, int]]) -> list[Gap]:
-    """What the log has nothing of, in a range that was read to its end: only compaction removes from between others."""
+    """Offsets that the log does not have, in a range read to its end. Only compaction deletes between other records."""
     holes = gaps_between(present, wanted.start, wanted.end, "compaction")
     if holes and not compacted(cluster, [wanted.partition.topic]):
         return [replace(gap, reason="unexplained") for gap in holes]
@@ -155,7 +155,7 @@ def _holes(cluster: Cluster, wanted: Range, present: Sequence[tuple[int, int]]) 
 
 
 def runs(offsets: np.ndarray) -> list[tuple[int, int]]:
-    """Rising offsets as runs without a hole, their ends excluded."""
+    """Split increasing offsets into runs without gaps; the ends are exclusive."""
     breaks = np.flatnonzero(np.diff(offsets) != 1)
     firsts = offsets[np.concatenate([[0], breaks + 1])]
     lasts = offsets[np.concatenate([breaks, [len(offsets) - 1]])]
@@ -163,7 +163,7 @@ def runs(offsets: np.ndarray) -> list[tuple[int, int]]:
 
 
 def by_day(columns: Columns, partition: int) -> list[tuple[str, pa.Table, np.ndarray]]:
-    """The records as tables, one for each day, each with the places of its records among all."""
+    """The records as one table per day, each with the positions of its records in `columns`."""
     table, day = to_table(columns, partition), days(columns.timestamp)
     if day[0] == day[-1] and (day == day[0]).all():
         return [(date_of(int(day[0])), table, np.arange(len(table)))]

@@ -1,5 +1,5 @@
-"""`replay`: a history back into a topic.
+"""`replay`: write a history back into a topic.
 
-By offset, time or key the bytes stay in the Python workers (`partition`), one task a partition, in the order of
-offsets; with a SQL condition Spark's engine reads the history, and the sink writes it (`job`).
+A replay by offset, time or key runs one task per partition, in offset order, and the bytes stay in the Python workers
+(`partition`). A replay with a SQL condition is read by Spark's engine and written by the sink (`job`).
 """

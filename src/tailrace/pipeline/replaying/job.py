@@ -1,4 +1,4 @@
-"""The replay as a job: what goes where, under which name, by which of the two ways."""
+"""The replay on the driver: resolve the options and the replay id, then replay by task or by SQL condition."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -33,10 +33,10 @@ def replay(
     replay_id: str = "",
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> int:
-    """Write the records of a topic's history into a topic, exactly once. How many were written by this run.
+    """Write the records of a topic's history into a topic, exactly once. Return the number written by this run.
 
-    `start` and `end` are offsets (`1200`) or times (`2026-11-16T08:00`), the end excluded. The same replay, run again,
-    goes on where it was interrupted, and writes nothing when it was done: give another `replay_id` to do it again."""
+    `start` and `end` are offsets (`1200`) or times (`2026-11-16T08:00`); `end` is exclusive. The same replay, run
+    again, resumes where it was interrupted, and writes nothing if it was done; give another `replay_id` to redo it."""
     demand_sense(where, per_second)
     folder = Path(history).absolute()
     snapshot = snapshot_of(folder)
@@ -54,7 +54,7 @@ def replay(
     wanted = bounded(bounded(wanted, start, is_start=True), end, is_start=False)
     wanted = replace(wanted, replay_id=replay_id or default_id(snapshot.history_id, topic, where, wanted))
     with wanted.access.cluster() as cluster:
-        cluster.partitions([into])  # a topic that is not there shows before anything is written
+        cluster.partitions([into])  # fail on a missing topic before anything is written
     if where:
         return _by_condition(spark, folder, snapshot, topic, where, wanted, options)
     things = [[one.to_dict() for one in ranges] for ranges in by_partition.values()]

@@ -1,8 +1,8 @@
-"""The files of one archived range, read in the order of offsets.
+"""Read the files of one archived range in offset order.
 
-Mostly there is one, and its row groups come as they are. Where timestamps fell on several days there are several, whose
-offsets interleave: what is surely complete, up to the lowest last offset that has been read of each, is sorted and
-handed on.
+Usually a range has one file, and its row groups are passed on as they are. If the timestamps fall on several days, the
+range has several files whose offsets interleave. Each file's current row group has a last offset; records up to the
+lowest of these are complete, so they are sorted and passed on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 
 def in_order(paths: Sequence[Path]) -> Iterator[pa.Table]:
-    """Tables of records whose offsets rise from first to last."""
+    """Yield tables of records whose offsets increase across all tables."""
     readers = [_row_groups(path) for path in paths]
     if len(readers) == 1:
         yield from readers[0]

@@ -1,8 +1,8 @@
 """Replay one partition of a history: exactly once, in order, and from where it was interrupted.
 
-Records go in transactions of some ten thousand, or at a given rate of a second's worth; each moves, together with the
-records, the offset of a group of the replay's own to the next record of the history. So records and progress are there
-together or not at all, and a replay that is run again goes on, or finds that it is done.
+Records are written in transactions of up to 20,000 or, at a given rate, one second's worth. Each transaction also
+commits the offset of the next record of the history, under a consumer group of the replay's own. Records and progress
+are therefore committed atomically, and a replay that is run again resumes, or finds that it is done.
 """
 
 import time
@@ -32,7 +32,7 @@ RECORDS_PER_TRANSACTION: Final = 20_000
 
 
 def replay_partition(told: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> int:
-    """For `run_tasks`: replay the ranges of one partition, which are in order. How many records were written."""
+    """For `run_tasks`: replay the ranges of one partition, in offset order. Return the number of records written."""
     wanted = ReplayRange(**{**given, "access": access_from(given["access"])})
     ranges = [range_from(one) for one in told]
     with wanted.access.cluster() as cluster:
@@ -46,7 +46,7 @@ class Replay:
         self._count = len(cluster.partitions([wanted.into]))
         if wanted.keep_partition and source.partition >= self._count:
             raise PipelineFailed(f"{source} has no partition to go to: {wanted.into} has {self._count}")
-        self._place = TopicPartition(wanted.into, 0)  # where the group's offset stands
+        self._place = TopicPartition(wanted.into, 0)  # the partition under which the group's offset is committed
         self._turn = 0
 
     def run(self, ranges: list[ArchivedRange]) -> int:
@@ -104,7 +104,7 @@ class Replay:
         return np.where(keyless, self._turn % self._count, partitions_of(rows.key, self._count))
 
     def _at_once(self) -> int:
-        """How many records a transaction has: who asks for few a second shall not get them all at once."""
+        """Records per transaction: at most one second's worth, so that a low rate does not arrive in large bursts."""
         rate = self._wanted.per_second
         return min(max(int(rate), 1), RECORDS_PER_TRANSACTION) if rate else RECORDS_PER_TRANSACTION
 

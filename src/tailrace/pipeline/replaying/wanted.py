@@ -1,6 +1,6 @@
-"""What a replay was asked for: which records of a history go where, and under which name it is known.
+"""The parameters of a replay: which records of a history are written where, and the replay's id.
 
-All of it is plain values, so that it can be checked before Spark is needed, and can travel to Spark's tasks.
+All of them are plain values, so that they can be checked before Spark starts, and be sent to Spark's tasks.
 """
 
 import json
@@ -17,20 +17,20 @@ from tailrace.pipeline.kafka.cluster import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRange:
-    """What to replay of a partition, and how."""
+    """Which records of a partition to replay, and how."""
 
     replay_id: str
     access: Access
     history: str
     into: str
-    first: int = 0  # offsets, the end excluded
+    first: int = 0  # offsets, `end` exclusive
     end: int = 2**63 - 1
-    earliest_ms: int = -(2**63)  # timestamps, the end excluded
+    earliest_ms: int = -(2**63)  # timestamps, `latest_ms` exclusive
     latest_ms: int = 2**63 - 1
     key: str | None = None
     keep_partition: bool = False
     keep_timestamp: bool = False
-    per_second: float = 0.0  # records; 0: as fast as it goes
+    per_second: float = 0.0  # records per second; 0: no limit
 
 
 def demand_sense(where: str, per_second: float) -> None:
@@ -43,7 +43,7 @@ def demand_sense(where: str, per_second: float) -> None:
 
 
 def ranges_of(snapshot: Snapshot, topic: str) -> dict[TopicPartition, list[ArchivedRange]]:
-    """By partition, what was archived of a topic, in order of offsets."""
+    """The archived ranges of a topic, by partition, in offset order."""
     found: dict[TopicPartition, list[ArchivedRange]] = {}
     for one in sorted(snapshot.ranges, key=lambda one: (one.of, one.start)):
         if one.topic == topic:
@@ -55,7 +55,7 @@ def ranges_of(snapshot: Snapshot, topic: str) -> dict[TopicPartition, list[Archi
 
 
 def bounded(wanted: ReplayRange, text: str, *, is_start: bool) -> ReplayRange:
-    """With the bound that `text` names, an offset or a time."""
+    """Return `wanted` with the start or end given by `text`, which is an offset or a time."""
     if not text:
         return wanted
     if text.isdecimal():
@@ -69,8 +69,9 @@ def bounded(wanted: ReplayRange, text: str, *, is_start: bool) -> ReplayRange:
 
 
 def default_id(history_id: str, topic: str, where: str, wanted: ReplayRange) -> str:
-    """A name that the same replay of the same history has every time, and no other: neither where brokers and folder
-    are nor how fast it goes makes another of it."""
+    """An id that is the same for every run of the same replay of the same history, and unique to it.
+
+    The brokers, the history's folder and the rate are not part of the id."""
     aside = ("replay_id", "access", "history", "per_second")
     told = {name: value for name, value in asdict(wanted).items() if name not in aside}
     return sha256(json.dumps([history_id, topic, where, told]).encode()).hexdigest()[:16]

@@ -1,6 +1,6 @@
-"""Keeping a history in shape: few large files in place of many small ones, and nothing on the disk that nobody needs.
+"""Maintenance of a history: merge many small files into few large ones, and delete files that nobody needs.
 
-Compaction writes the records of neighbouring ranges once more, into one file a day, and replaces the ranges by one in
-a single commit; the old files stay for readers who have listed them. Vacuum removes them later, and what writers that
-died have left. Both look before and after: what they would change beyond that is not done at all.
+Compaction rewrites the records of adjacent ranges into one file per day, and replaces those ranges by a single range in
+one commit; the old files stay for readers that have listed them. Vacuum deletes the old files later, and also files
+left behind by crashed writers. Both check the history before and after, and refuse to make any other change.
 """

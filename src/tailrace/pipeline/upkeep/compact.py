@@ -1,8 +1,8 @@
-"""`compact`: many small files of a history become few large ones, and the history says the same as before.
+"""`compact`: merge many small files of a history into few large ones, with the same records as before.
 
-Spark's tasks merge; the driver commits. Before a commit is written, the log is folded with it in memory, and has to
-account for the same offsets with as many records and the same gaps. An archive may go on meanwhile: it only adds ranges
-at the end, so whoever comes second to a commit's number takes the next one.
+Spark's tasks merge the files; the driver commits. Before writing a commit, the driver applies it to the log in memory:
+the result must have the same offsets, the same number of records and the same gaps. An archive may run meanwhile: it
+only adds ranges at the end, so the writer that loses the race for a commit number takes the next number.
 """
 
 import time
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TARGET_BYTES: Final = 128 * MiB
-GROUPS_AT_ONCE: Final = 16  # of one commit: what a crash costs
-TRIES_MAX: Final = 20  # for a commit's number, beside an archive
+GROUPS_AT_ONCE: Final = 16  # groups per commit, which is the most work a crash can lose
+TRIES_MAX: Final = 20  # attempts to get a commit number while an archive runs
 
-Replaced = tuple[Sequence[ArchivedRange], ArchivedRange]  # ranges, and the one that is in their place
+Replaced = tuple[Sequence[ArchivedRange], ArchivedRange]  # the old ranges, and the range that replaces them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """What one run has done."""
+    """The result of one compaction run."""
 
-    files_before: int  # of those that were merged
+    files_before: int  # only files that were merged
     files_after: int
     records: int
     bytes: int
@@ -61,7 +61,7 @@ def compact(
     on_plan: Callable[[int], None] = lambda _: None,
     on_merged: Callable[[int], None] = lambda _: None,
 ) -> Compacted:
-    """Merge files into ones of up to about `TARGET_BYTES`. `PipelineFailed`, and no commit, where one is damaged."""
+    """Merge files into files of about `target_bytes` at most. `PipelineFailed`, and no commit, if a file is damaged."""
     folder = Path(path).absolute()
     sound_snapshot(folder)
     with alone(folder, "upkeep"):
@@ -120,7 +120,7 @@ def _actions(replaced: Sequence[Replaced], now_ms: int) -> list[Action]:
 
 
 def _demand_the_same(snapshot: Snapshot, replaced: Sequence[Replaced], actions: Sequence[Action]) -> None:
-    """That the history, with this commit, accounts for what it accounts for now."""
+    """Check that the history has the same records and gaps with this commit as without it."""
     before = _account(snapshot)
     gone = [one for group, _ in replaced for one in group if one not in snapshot.ranges]
     for action in actions:
@@ -131,7 +131,7 @@ def _demand_the_same(snapshot: Snapshot, replaced: Sequence[Replaced], actions: 
 
 
 def _account(snapshot: Snapshot) -> dict[object, tuple[int, int]]:
-    """By partition, day and, for what is no record, reason: how many, and the sum of their offsets' ends."""
+    """Record counts by partition and day; counts and last offsets of gaps by reason, partition and first offset."""
     account: dict[object, tuple[int, int]] = {}
     for one in snapshot.ranges:
         for key, count, last in [

@@ -1,8 +1,7 @@
-"""Merge neighbouring ranges into one, in a task: every file that is read is held against the log while it is read,
-and every file that was written is read again.
+"""The task that merges adjacent ranges into one range.
 
-Within a day, the files of one range come after those of the range before it, so their records follow one upon the
-other in the order of offsets.
+Every input file is checked against the log while it is read, and every output file is read back. Within a day, the
+files are read in the order of their ranges, so the records come out in offset order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from tailrace.pipeline.histories.writing import DayFile
 
 
 def merge_ranges(told: Sequence[Mapping[str, Any]], folder: str) -> tuple[dict[str, Any] | None, str]:
-    """For `run_tasks`: the range that these make together, or what is wrong, in a sentence."""
+    """For `run_tasks`: return the merged range, or a sentence that says what is wrong."""
     try:
         return merged([range_from(one) for one in told], Path(folder)).to_dict(), ""
     except PipelineFailed as failed:
@@ -29,7 +28,7 @@ def merge_ranges(told: Sequence[Mapping[str, Any]], folder: str) -> tuple[dict[s
 
 
 def merged(ranges: Sequence[ArchivedRange], folder: Path) -> ArchivedRange:
-    """One range in place of several that follow one upon the other. `PipelineFailed` when a file is not as it was."""
+    """Merge consecutive ranges into one. `PipelineFailed` when a file is not as it was written."""
     first, last = ranges[0], ranges[-1]
     dates = sorted({file.date: None for one in ranges for file in one.files})
     files: list[HistoryFile] = []
@@ -54,7 +53,7 @@ def merged(ranges: Sequence[ArchivedRange], folder: Path) -> ArchivedRange:
 
 
 def _one_file(folder: Path, sources: Sequence[HistoryFile], path: str) -> HistoryFile:
-    """The records of several files of one day as one file."""
+    """Write the records of several files of one day into one file."""
     target = DayFile(folder, path, sources[0].date)
     everything = ContentChecksum(NUMBER_COLUMNS)
     try:
@@ -87,7 +86,7 @@ def _copy(folder: Path, source: HistoryFile, target: DayFile, everything: Conten
 
 
 def _demand_as_written(source: HistoryFile, found: tuple[int, int, int, int]) -> None:
-    """That the file has the size, checksum, number of records and content that the history recorded for it."""
+    """Check that the file has the size, checksum, number of records and content that the history recorded for it."""
     if found != (source.size, source.crc, source.count, source.content):
         raise PipelineFailed(f"{source.path} is not as it was written; `tailrace pipeline audit` says more")
 

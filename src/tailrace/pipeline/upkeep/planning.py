@@ -1,6 +1,6 @@
-"""Which ranges are worth merging: neighbours of one partition whose files together are not larger than one should be.
+"""Which ranges to merge: adjacent ranges of one partition whose files together do not exceed the target file size.
 
-A range is merged as a whole, with all its days, so that it stays true of every range that its offsets are all in it.
+A range is merged as a whole, with all its days, so that every range still accounts for all of its offsets.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ def size_of(one: ArchivedRange) -> int:
 
 
 def groups(ranges: Sequence[ArchivedRange], target_bytes: int) -> list[list[ArchivedRange]]:
-    """Runs of ranges that become one each, in order."""
+    """Groups of consecutive ranges, in order; each group is merged into one range."""
     return [run for run in _runs(ranges, target_bytes) if _saves_files(run)]
 
 

@@ -1,6 +1,6 @@
-"""Is a history sound enough to change its files? Its log whole and ours alone, and every file there in its size.
+"""Check that a history is safe to modify: its log is complete, only Tailrace wrote it, and file sizes match the log.
 
-That costs a look into the folder, not a reading of all bytes: the audit does that, and a compaction of what it merges.
+This check lists files but does not read their bytes. An audit reads all bytes; a compaction reads those it merges.
 """
 
 from pathlib import Path
@@ -12,8 +12,8 @@ from tailrace.pipeline.histories.reading import snapshot_of
 
 
 def sound_snapshot(folder: Path) -> Snapshot:
-    """The history as it is. `PipelineFailed` when its files are better left as they are."""
-    noted = noted_last(folder)  # before the log, which an archive may be adding to
+    """The current snapshot of the history. `PipelineFailed` when it is not safe to change its files."""
+    noted = noted_last(folder)  # read before the log, because an archive may be adding commits
     snapshot = snapshot_of(folder)
     missing = [*snapshot.holes, *range(snapshot.version + 1, noted + 1)]
     if missing:

@@ -1,10 +1,10 @@
-"""`vacuum`: remove files that the history no longer needs, and nothing else.
+"""`vacuum`: delete files that the history no longer needs, and nothing else.
 
-A file that no live range names is one of three kinds: *replaced*, by a compaction, which the log says, and since when;
-an *orphan*, with a name of ours that no commit ever had, of a writer that died; or *unfinished*, under the name that
-files have while they are written. Anything else is somebody else's and is left alone. What is young is left, too: a
-reader may have listed it, and a writer may be about to commit it. While an archive is at work, only what was replaced
-is removed.
+A file that no live range names is one of three kinds: *replaced* by a compaction, at a time recorded in the log; an
+*orphan*, left by a crashed writer, with a name in our format that is in no commit; or *unfinished*, with the temporary
+name that files have while they are written. Any other file is not ours and is left alone. Recent files are kept too: a
+reader may have listed them, or a writer may be about to commit them. While an archive is running, only replaced files
+are deleted.
 """
 
 import re
@@ -33,7 +33,7 @@ class Leftover:
     path: str
     kind: Kind
     size: int  # bytes
-    since_ms: int  # when it was replaced, or last written
+    since_ms: int  # when the file was replaced, or last modified
 
     def is_old(self, before_ms: int) -> bool:
         return self.kind != "not ours" and self.since_ms < before_ms
@@ -41,8 +41,8 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vacuumed:
-    gone: tuple[Leftover, ...]  # or, of a dry run, what would be
-    left: tuple[Leftover, ...]  # too young, not ours, or perhaps an archive's that is at work
+    gone: tuple[Leftover, ...]  # deleted files; in a dry run, the files that would be deleted
+    left: tuple[Leftover, ...]  # too recent, not ours, or possibly of a running archive
     archive_at_work: bool
 
     @property
@@ -58,7 +58,7 @@ def vacuum(
     on_plan: Callable[[int], None] = lambda _: None,
     on_gone: Callable[[Leftover], None] = lambda _: None,
 ) -> Vacuumed:
-    """Remove what nobody has needed for so long. `PipelineFailed`, and nothing removed, if the history is not sound."""
+    """Delete unneeded files older than `older_than_ms`. `PipelineFailed`, deleting none, if the history is unsound."""
     folder = Path(path).absolute()
     sound_snapshot(folder)
     with alone(folder, "upkeep"), _archive_at_rest(folder) as at_rest:
@@ -75,7 +75,7 @@ def vacuum(
 
 @contextmanager
 def _archive_at_rest(folder: Path) -> Iterator[bool]:
-    """Whether no archive is at work, and then keep it so: one that begins may write under an orphan's name again."""
+    """Whether no archive is running; if so, block new ones, which might write to an orphan's file name again."""
     with ExitStack() as held:
         try:
             held.enter_context(alone(folder, "archive"))
@@ -86,7 +86,7 @@ def _archive_at_rest(folder: Path) -> Iterator[bool]:
 
 
 def leftovers(folder: Path, snapshot: Snapshot) -> Iterator[Leftover]:
-    """Files in the folder that the history does not name, of whatever age."""
+    """Files in the folder that do not belong to the history, of any age."""
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         kind = kind_of(name, snapshot) if path.is_file() else None
@@ -97,7 +97,7 @@ def leftovers(folder: Path, snapshot: Snapshot) -> Iterator[Leftover]:
 
 
 def kind_of(name: str, snapshot: Snapshot) -> Kind | None:
-    """What a file is, by its path; None when it belongs to the history."""
+    """The kind of a file, by its path; None when it belongs to the history."""
     if name in snapshot.live or name.startswith(f"{OWN_FOLDER}/"):
         return None
     if name in snapshot.removed:
