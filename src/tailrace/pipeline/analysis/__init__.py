@@ -1,1 +1,1 @@
-"""`analyze`: what a history says about its topics, as tables, and as one HTML page with plots."""
+"""`analyze`: statistics about the topics of a history, as tables and as one HTML page with plots."""

@@ -1,12 +1,12 @@
 """When each record of a history was archived: the time of the commit that added its offsets.
 
-Every commit of an archive lists the ranges it has added, and says when it was made. A later compaction puts other files
-in their place, and leaves those commits in the log. So the log alone says of each offset when it came in, and a
-join with the records says how old each was by then.
+Every commit of an archive lists the offset ranges it added and the time of the commit. A later compaction replaces the
+files but leaves those commits in the log. So the log alone gives the archive time of each offset, and a join with the
+records gives the age of each record at that time.
 
-The join is one of ranges, which Spark would try pair by pair. So offsets are put into blocks, as long as a range
-is on average: a range is listed once for each block it touches, three times as many rows as ranges at most, and a
-record looks only at the few ranges of its own block.
+This is a range join, for which Spark would compare every pair. So offsets are grouped into blocks of the average range
+length: a range is listed once for each block it touches, which gives at most three times as many rows as ranges, and a
+record is compared only with the few ranges of its own block.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ from tailrace.pipeline.histories.delta_log import commits
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-RANGES_MAX: Final = 200_000  # more would be too many for every executor's memory: then there are no archive times
+RANGES_MAX: Final = 200_000  # more would not fit every executor's memory: then no archive times are computed
 COMMITTED_MS: Final = "committed_ms"
 COLUMNS: Final = f"of_topic string, of_partition int, block bigint, start bigint, end bigint, {COMMITTED_MS} bigint"
 
 
 @frozen
 class Added:
-    """Offsets of one partition, from `start` up to, not including, `end`."""
+    """Offsets that a commit added to one partition, from `start` to `end`, exclusive."""
 
     topic: str
     partition: int
@@ -38,7 +38,7 @@ class Added:
 
 
 def archive_times(history: Path) -> list[Added]:
-    """What each commit of an archive has added, as far as the log can be read."""
+    """The ranges that each commit of an archive added; damaged commits are skipped."""
     found: list[Added] = []
     for _, path in commits(history):
         with suppress(CommitDamaged):
@@ -58,7 +58,7 @@ def _added(info: Mapping[str, Any]) -> list[Added]:
 
 
 def with_archive_times(frame: "DataFrame", added: Sequence[Added]) -> "DataFrame":
-    """Records with a column `committed_ms`; null where the log does not say when they were archived."""
+    """Add a column `committed_ms` to the records; null if the log has no archive time for a record."""
     from pyspark.sql import functions as f
 
     if not added or len(added) > RANGES_MAX:
@@ -80,7 +80,7 @@ def block_length(added: Sequence[Added]) -> int:
 
 
 def blocks(added: Sequence[Added], length: int) -> list[tuple[str, int, int, int, int, int]]:
-    """Each range once for each block of so many offsets that it touches; by the order of `COLUMNS`."""
+    """One row per range and block of `length` offsets that the range touches; fields in the order of `COLUMNS`."""
     return [
         (one.topic, one.partition, block, one.start, one.end, one.committed_ms)
         for one in added

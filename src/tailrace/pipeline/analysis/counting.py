@@ -1,7 +1,7 @@
-"""What a report shows, counted by Spark: each question is one pass, and its answer has a bounded number of rows.
+"""The numbers in a report, counted by Spark: each takes one pass over the records and returns a bounded number of rows.
 
-Time is the records' own: `CreateTime`, by the producer's clock, or `LogAppendTime`, by the broker's, as each topic is
-set. Records without a timestamp (-1) are in no time line, and are counted apart.
+Times are the records' timestamps: `CreateTime` (the producer's clock) or `LogAppendTime` (the broker's clock), as
+configured for each topic. Records without a timestamp (-1) are not on any time line, and are counted separately.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ CLOCKS_MIXED: Final = "producers, brokers later or before"
 
 
 def totals(frame: "DataFrame") -> tuple[TopicTotal, ...]:
-    """Of each topic, the one with most messages first."""
+    """The totals of each topic; the topic with the most messages comes first."""
     counted = frame.groupBy("topic").agg(
         *expressions(
             "count(*) as messages", f"sum({VALUE_SIZE}) as bytes", f"min(if({IS_TIMED}, {TIME_MS}, null)) as first_ms",
@@ -60,7 +60,7 @@ def totals(frame: "DataFrame") -> tuple[TopicTotal, ...]:
 
 
 def step_of_report(of: Sequence[TopicTotal]) -> int:
-    """Seconds: as few as keep a line to `TIME_POINTS_MAX` points and one more."""
+    """The shortest step, in seconds, with which a line has at most `TIME_POINTS_MAX` + 1 points."""
     first_ms, last_ms = span_ms(of)
     return step_for((last_ms - first_ms) / MS_A_SECOND, TIME_POINTS_MAX)
 
@@ -68,7 +68,7 @@ def step_of_report(of: Sequence[TopicTotal]) -> int:
 def topic_lines(
     frame: "DataFrame", step_s: int, of: Sequence[TopicTotal], added: Sequence[Added]
 ) -> tuple[TopicLine, ...]:
-    """Messages, bytes and delays of each step, by topic."""
+    """Messages, bytes and delays per topic and time step."""
     step_ms, shares = step_s * MS_A_SECOND, ", ".join(map(str, SHARES))
     timed = with_archive_times(frame.where(IS_TIMED), added)
     stepped = timed.select(
@@ -91,7 +91,7 @@ def topic_lines(
 
 
 def size_lines(frame: "DataFrame", of: Sequence[TopicTotal]) -> tuple[SizeLine, ...]:
-    """How many messages have values of which size, in powers of two, by topic."""
+    """The number of messages per topic and value size, in powers of two."""
     bits = expressions(f"if({VALUE_SIZE} = 0, 0, length(bin({VALUE_SIZE}))) as bits")
     counted = frame.select(_drawn(of).alias("name"), *bits).groupBy("name", "bits").count()
     return tuple(
@@ -101,7 +101,7 @@ def size_lines(frame: "DataFrame", of: Sequence[TopicTotal]) -> tuple[SizeLine, 
 
 
 def partition_shares(ranges: Sequence[ArchivedRange]) -> tuple[PartitionShare, ...]:
-    """How many messages each archived partition has; the history's log knows, also of those that have none."""
+    """The number of messages in each archived partition, from the history's log, which lists empty partitions too."""
     counts: dict[tuple[str, int], int] = {}
     for one in ranges:
         counts[one.topic, one.partition] = counts.get((one.topic, one.partition), 0) + one.count
@@ -112,7 +112,7 @@ def partition_shares(ranges: Sequence[ArchivedRange]) -> tuple[PartitionShare, .
 
 
 def partitions(shares: Sequence[PartitionShare]) -> Answer:
-    """How records are spread: 1 is an even share, and a hot partition has more."""
+    """How records are distributed over partitions: a share of 1 is even, and a hot partition has more."""
     rows = []
     for _, those in groupby(shares, lambda one: one.topic):
         ours = list(those)
@@ -122,19 +122,19 @@ def partitions(shares: Sequence[PartitionShare]) -> Answer:
 
 
 def others_name(of: Sequence[TopicTotal]) -> str:
-    """Of the line that stands for all topics that have none of their own: no topic can have it, as it has a space."""
+    """The name of the line for all topics without their own line. It has a space, so it cannot be a topic name."""
     return f"{len(of) - TOPICS_DRAWN_MAX} other topics"
 
 
 def _drawn(of: Sequence[TopicTotal]) -> "Column":
-    """The topic, if it has a line of its own; else null."""
+    """The topic if it has its own line, else null."""
     from pyspark.sql import functions as f
 
     return f.when(f.col("topic").isin([one.topic for one in of[:TOPICS_DRAWN_MAX]]), f.col("topic"))
 
 
 def _by_name(rows: Iterable[Any], of: Sequence[TopicTotal]) -> list[tuple[str, list[Any]]]:
-    """The rows of each line, as they are ordered; the lines in order of their topics' messages, the others' last."""
+    """Group rows by line, keeping their order. Lines are in the order of `of`; the line for other topics is last."""
     places = {one.topic: place for place, one in enumerate(of[:TOPICS_DRAWN_MAX])}
     placed = sorted(rows, key=lambda row: places.get(row.name, TOPICS_DRAWN_MAX))
     return [(name or others_name(of), list(those)) for name, those in groupby(placed, lambda row: row.name)]

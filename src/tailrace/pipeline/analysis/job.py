@@ -1,4 +1,4 @@
-"""The analysis as a job: ask the history, and write the report."""
+"""The analysis job: query the history and write the report."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ NOT_THE_BROKERS_OWN: Final = "not startswith(topic, '__')"
 
 
 def analyze(spark: "SparkSession", history: str | Path, *, report: str | Path = "") -> list[Answer]:
-    """What a history says; written to `report` as a page with plots, when that is given."""
+    """Return the tables for a history. If `report` is given, also write a page with plots to that file."""
     if report:
         demand_plotly()
     folder = Path(history).absolute()
@@ -41,18 +41,18 @@ def analyze(spark: "SparkSession", history: str | Path, *, report: str | Path = 
         from tailrace.pipeline.analysis.page import page
 
         text = page(report_of(frame, folder, str(history), shares, found))
-        Path(report).write_text(text, encoding="utf-8", errors="replace")  # a folder's name may be no UTF-8
+        Path(report).write_text(text, encoding="utf-8", errors="replace")  # a folder name may not be valid UTF-8
     return found
 
 
 def report_of(
     frame: "DataFrame", folder: Path, name: str, shares: Sequence[PartitionShare], tables: Sequence[Answer]
 ) -> Report:
-    """What the plots show."""
+    """Collect the data for the report's plots and tables."""
     own, every = frame.where(NOT_THE_BROKERS_OWN), totals(frame)
     of = tuple(one for one in every if not one.topic.startswith("__"))
     step_s = step_of_report(of)
-    lags, lag_lines_in_all = lag_lines(frame, step_of_report(every))  # groups may commit before and after all records
+    lags, lag_lines_in_all = lag_lines(frame, step_of_report(every))  # commits may be outside the records' time range
     return Report(
         history=name,
         step_s=step_s,

@@ -1,11 +1,11 @@
-"""How far consumer groups were behind, over time, from what they committed.
+"""Consumer lag over time, computed from committed offsets.
 
-Committed offsets are records of the brokers' own topic `__consumer_offsets`, in Kafka's form, which can be archived
-like any other. At each point in time a group has what it committed last, and a partition ends behind the last record
-that had come by then; the lag is what lies between. A group that stopped committing is seen to fall behind.
+Committed offsets are records of Kafka's internal topic `__consumer_offsets`, in Kafka's format, which can be archived
+like any other topic. The lag at a point in time is the difference between the end of the partition (the offset after
+its last record so far) and the group's last committed offset. A group that stopped committing shows a growing lag.
 
-Key: type (0 or 1: an offset), group, topic, partition. Value: version, offset, and what is not needed here; a record
-without value takes the offset back.
+Key: type (0 or 1: an offset), group, topic, partition. Value: version, offset, and fields that are not needed here; a
+record without a value (a tombstone) deletes the committed offset.
 """
 
 from itertools import groupby
@@ -26,7 +26,7 @@ OFFSET: Final = "if(value is null, -1, cast(conv(hex(substring(value, 3, 8)), 16
 
 
 def lag(frame: "DataFrame", step_s: int) -> Answer:
-    """By time, group and topic, in steps of so many seconds."""
+    """The lag by time, group and topic, in steps of `step_s` seconds."""
     found = _lags(frame, step_s)
     if found is None:
         return Answer(title=TITLE + HINT, columns=("time", "consumer_group", "topic", "lag"), rows=())
@@ -35,15 +35,15 @@ def lag(frame: "DataFrame", step_s: int) -> Answer:
 
 
 def lag_lines(frame: "DataFrame", step_s: int) -> tuple[tuple[LagLine, ...], int]:
-    """Those of the groups and topics that were furthest behind, and how many there are in all.
+    """The lag lines of the groups and topics with the largest lag, and how many lines there are in total.
 
-    What is known at the end of a step is shown there."""
+    Each point is the lag at the end of a step, and is placed at the end of the step."""
     from pyspark.sql import functions as f
 
     lags = _lags(frame, step_s)
     if lags is None:
         return (), 0
-    found = lags.persist()  # a small table, made by a large one, and asked three times
+    found = lags.persist()  # a small result of an expensive query, used three times
     keys = ["consumer_group", "topic"]
     worst = found.groupBy(*keys).agg(*expressions("max(lag) as worst"))
     shown = worst.orderBy(f.col("worst").desc(), *keys).limit(LAG_LINES_MAX)
@@ -67,7 +67,7 @@ def _lags(frame: "DataFrame", step_s: int) -> "DataFrame | None":
 
 
 def _commits(frame: "DataFrame", step_s: int) -> "DataFrame":
-    """What each group had committed of each partition at the end of each step in which it committed."""
+    """Each group's last committed offset per partition and step, for the steps in which the group committed."""
     own = frame.where(f"topic = '{COMMITTED_TOPIC}' and hex(substring(key, 1, 2)) in ('0000', '0001')")
     told = (
         own.selectExpr("offset as place", "timestamp", "key", f"{GROUP_SIZE} as group_size", f"{OFFSET} as committed")
@@ -84,13 +84,13 @@ def _commits(frame: "DataFrame", step_s: int) -> "DataFrame":
 
 
 def _ends(frame: "DataFrame", step_s: int) -> "DataFrame":
-    """Where each partition ended at the end of each step in which records came."""
+    """The end offset of each partition at the end of each step in which it received records."""
     timed = frame.selectExpr(f"unix_timestamp(timestamp) div {step_s} * {step_s} as at", "topic", "partition", "offset")
     return timed.groupBy("at", "topic", "partition").agg(*expressions("max(offset) + 1 as end"))
 
 
 def _between(commits: "DataFrame", ends: "DataFrame") -> "DataFrame":
-    """The lag of each group in each partition at every step in which anything happened there."""
+    """Each group's lag per partition, for every step in which the topic had a record or a commit."""
     from pyspark.sql import Window
 
     keys = ["consumer_group", "topic", "partition"]

@@ -1,8 +1,8 @@
-"""The figure of all that happens over time: one panel below the other, on one time axis that is true.
+"""The figure with everything over time: panels below each other, sharing one time axis that is true to scale.
 
-A step without records is not left out: between two steps that are apart the rate is zero, and a delay has no value.
-Each value is drawn over the whole of its step, so a single second among quiet minutes is as wide as a second. All
-panels zoom together, and a click on a topic in the legend hides it in all of them.
+Steps without records are not left out: in a gap between two steps the rate is zero, and delays have no value. Each
+value is drawn over the full width of its step, so a single second among quiet minutes is one second wide. All panels
+zoom together, and a click on a topic in the legend hides the topic in all panels.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 PANEL_PX: Final = 250
 BETWEEN_PX: Final = 108
 AROUND_PX: Final = 160  # above and below all panels
-DECADES_OF_DIGITS_MAX: Final = 4  # of a logarithmic axis; one that covers more has room for powers of ten alone
+DECADES_OF_DIGITS_MAX: Final = 4  # on a logarithmic axis; with more decades, only powers of ten are labelled
 LEGEND_PX: Final = 26
 MARK_PX: Final = 6
-FILLED_LINES_MAX: Final = 4  # areas of more lines cover each other
-DASHES: Final = ("solid", "dash", "dot")  # by `SHARES`
+FILLED_LINES_MAX: Final = 4  # with more lines, filled areas would cover each other
+DASHES: Final = ("solid", "dash", "dot")  # in the order of `SHARES`
 MS_A_SECOND: Final = 1000
-# Units of delays, each with its milliseconds, and up to how many milliseconds it is the one to use.
+# Units of delays: name, length in ms, and the delay in ms below which the unit is used.
 DELAY_UNITS: Final = (
     ("ms", 1, 10_000),
     ("s", 1_000, 600_000),
@@ -44,15 +44,15 @@ DELAY_UNITS: Final = (
     ("h", 3_600_000, 864_000_000),
     ("d", 86_400_000, inf),
 )
-FACTOR_LOG_MIN: Final = 10.0  # values that are closer together are shown on a linear axis
+FACTOR_LOG_MIN: Final = 10.0  # smaller ratios of largest to smallest value get a linear axis
 
 
 @frozen
 class Point:
     at_ms: int  # since 1970
-    value: float | None  # None: the line is broken here
-    more: str = ""  # what hovering adds
-    is_alone: bool = False  # without a line to another, too small to be seen unless it is marked
+    value: float | None  # None: a gap in the line
+    more: str = ""  # extra hover text
+    is_alone: bool = False  # no neighbour to connect to: needs a marker to be visible
 
 
 @frozen
@@ -60,13 +60,13 @@ class Panel:
     title: str
     unit: str
     traces: tuple["Scatter", ...]
-    legend: str = ""  # which one belongs to it; empty: none
+    legend: str = ""  # the legend of this panel; empty: no legend
     names: tuple[str, ...] = ()  # in that legend
-    ticks: tuple[float, ...] = ()  # of a logarithmic axis; empty: it is linear
+    ticks: tuple[float, ...] = ()  # of a logarithmic axis; empty: the axis is linear
 
 
 def over_time(report: Report) -> "Figure":
-    """One figure with a panel for each thing that there is to show."""
+    """One figure with a panel for each quantity that has data."""
     from plotly.subplots import make_subplots
 
     panels = [panel for panel in _panels(report) if panel.traces]
@@ -100,7 +100,7 @@ def _kind_of_axis(panel: Panel) -> dict[str, Any]:
 
 
 def log_ticks(values: Sequence[float]) -> tuple[float, ...]:
-    """Where a logarithmic axis has its labels: 1, 2, 5, 10, 20, …; none where a linear axis shows the values better."""
+    """The labels of a logarithmic axis: 1, 2, 5, 10, 20, …; empty if a linear axis shows the values better."""
     if not values or min(values) <= 0 or max(values) < FACTOR_LOG_MIN * min(values):
         return ()
     lowest, highest = floor(log10(min(values))), ceil(log10(max(values)))
@@ -110,7 +110,7 @@ def log_ticks(values: Sequence[float]) -> tuple[float, ...]:
 
 def _panels(report: Report) -> Iterator[Panel]:
     step_ms, step = report.step_s * MS_A_SECOND, spoken(report.step_s)
-    told = f"(%{{customdata}} in {step})"  # as many as came in the step, beside how many a second that is
+    told = f"(%{{customdata}} in {step})"  # the count in the step, shown beside the rate per second
     yield Panel(
         title="Messages per second", unit="messages/s", legend="legend",
         names=tuple(line.name for line in report.lines),
@@ -136,7 +136,7 @@ def _panels(report: Report) -> Iterator[Panel]:
 
 
 def _rates(report: Report, count: Callable[[Step], int], hover: str, *, showlegend: bool) -> tuple["Scatter", ...]:
-    """A line for each topic: so many a second, in each step."""
+    """A line for each topic: the rate per second in each step."""
     is_filled = len(report.lines) <= FILLED_LINES_MAX
     return tuple(
         _trace(
@@ -156,7 +156,7 @@ def _rate_points(steps: Sequence[Step], step_s: int, count: Callable[[Step], int
 
 
 def _delay_panel(lines: Sequence[TopicLine], step_ms: int, title: str, delays: Callable[[Step], Delays]) -> Panel:
-    """Percentiles of a delay, a dash for each; on a logarithmic axis where they differ by a factor of ten or more."""
+    """Percentiles of a delay, each with its own dash style; on a logarithmic axis if values differ tenfold or more."""
     found = [[(step.at_ms, delay) for step in line.steps if (delay := delays(step))] for line in lines]
     every = [one for those in found for _, delay in those for one in delay]
     unit, divisor = next((name, ms) for name, ms, below_ms in DELAY_UNITS if max(every, default=0) < below_ms)
@@ -189,7 +189,7 @@ def _delay_points(found: Sequence[tuple[int, float]], step_ms: int) -> Iterator[
 
 
 def _lag(line: LagLine, place: int, last_ms: int) -> "Scatter":
-    """Lag stays as it is until something is committed or comes in, up to the end of the history."""
+    """A lag line. The lag stays constant until the next commit or record, up to the end of the history."""
     points = [Point(at_ms=at_ms, value=lag) for at_ms, lag in line.points]
     if points[-1].at_ms < last_ms:
         points.append(Point(at_ms=last_ms, value=points[-1].value))

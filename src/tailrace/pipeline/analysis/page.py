@@ -1,8 +1,8 @@
-"""The report as one HTML file that opens anywhere: the library that draws is in it, and nothing is loaded.
+"""The report as one self-contained HTML file: it includes the plotting library and loads nothing.
 
-A policy in its head (Content-Security-Policy) has the browser refuse whatever would be fetched, so that a report tells
-nobody that it was opened, and opens the same offline. The figures are JSON in elements of their own, which `report.js`
-reads; all text is escaped, since names of topics and groups, keys and headers come from others.
+A Content-Security-Policy in the page's head makes the browser block all network requests, so opening a report is not
+visible to anyone and works the same offline. Each figure is JSON in its own element, which `report.js` reads. All text
+is escaped, since names of topics and groups, keys and headers are untrusted input.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,14 +25,14 @@ POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
-ROWS_OPEN_MAX: Final = 25  # a longer table is shown when it is asked for
+ROWS_OPEN_MAX: Final = 25  # longer tables are collapsed at first
 NAMES_TOLD_MAX: Final = 5
 UNIT_STEP: Final = 1000
 BYTE_UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def page(report: Report) -> str:
-    """All of the file."""
+    """The complete HTML of the report."""
     from plotly.offline import get_plotlyjs
 
     title = f"Tailrace report: {escape(report.history)}"
@@ -94,7 +94,7 @@ def _plots(report: Report) -> Iterator[str]:
 
 
 def _about_time(report: Report) -> str:
-    """What the delays are, and what is not drawn."""
+    """Text about the clocks behind the times, and about what is not shown and why."""
     told = [_clocks(report.totals)]
     if not any(step.latency for line in report.lines for step in line.steps):
         told.append("No record has a header sent-at (milliseconds since 1970), so there is no latency to show.")
@@ -108,7 +108,7 @@ def _about_time(report: Report) -> str:
 
 
 def _clocks(of: Sequence[TopicTotal]) -> str:
-    """Whose time it is; the topics by their clock, where they differ."""
+    """Text about which clock set the timestamps; lists topics by clock if the clocks differ."""
     kinds = sorted({one.clock: None for one in of})
     if len(kinds) == 1:
         return f"Time is that of the records' timestamps, by the clock of the {kinds[0]}."
@@ -120,7 +120,7 @@ def _clocks(of: Sequence[TopicTotal]) -> str:
 
 
 def _section(name: str, title: str, about: str, figure: "Figure") -> str:
-    """Plotly's JSON has no `<` in it, which it writes as `\\u003c`: nothing can end the element it stands in."""
+    """A section with a figure. Plotly writes `<` as `\\u003c` in JSON, so the JSON cannot close its script element."""
     return (
         f"<section><h2>{title}</h2><p>{escape(about)}</p><div class='figure' id='{name}'></div>"
         f"<script type='application/json' data-figure='{name}'>{figure.to_json()}</script></section>"
@@ -156,7 +156,7 @@ def _moment(ms: int) -> str:
 
 
 def byte_text(count: int) -> str:
-    """In the largest unit of which there is one at least."""
+    """A number of bytes as text, in the largest unit that gives at least 1."""
     number, unit = float(count), 0
     while number >= UNIT_STEP and unit < len(BYTE_UNITS) - 1:
         number, unit = number / UNIT_STEP, unit + 1

@@ -6,6 +6,6 @@ from tailrace.pipeline.failure import PipelineFailed
 
 
 def demand_plotly() -> None:
-    """`PipelineFailed` when the library is not installed."""
+    """Raise `PipelineFailed` if plotly is not installed."""
     if find_spec("plotly") is None:
         raise PipelineFailed("a report needs plotly, which is not installed: pip install 'tailrace[report]'")

@@ -1,7 +1,7 @@
-"""What a report shows, as values: Spark has counted, and nothing here depends on how it is drawn.
+"""The data of a report, as counted by Spark, independent of how it is drawn.
 
-Every line has a bounded number of points, and there is a bounded number of lines: what Spark hands over to the driver
-does not grow with the history. The topics with most messages have lines of their own; all others share one.
+The number of lines and the number of points per line are bounded, so the data that Spark collects to the driver does
+not grow with the history. The topics with the most messages have their own lines; all other topics share one line.
 """
 
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from typing import Final
 from tailrace.model.frozen import frozen
 from tailrace.pipeline.analysis.tables import Answer
 
-TIME_POINTS_MAX: Final = 1_000  # of one line, and one more: about as many as a screen has pixels
-TOPICS_DRAWN_MAX: Final = 12  # lines of their own; the others are one line together
-LAG_LINES_MAX: Final = 12  # those that were furthest behind
-PARTITIONS_DRAWN_MAX: Final = 100  # of one topic, the largest; the others are one bar together
-SHARES: Final = (0.5, 0.9, 0.99)  # of the records of a step: percentiles of a delay
+TIME_POINTS_MAX: Final = 1_000  # per line, plus one: about as many as a screen has pixels
+TOPICS_DRAWN_MAX: Final = 12  # topics with their own line; the others share one line
+LAG_LINES_MAX: Final = 12  # the lines with the largest lag
+PARTITIONS_DRAWN_MAX: Final = 100  # the largest of each topic; the others share one bar
+SHARES: Final = (0.5, 0.9, 0.99)  # percentiles of a delay, over the records of a step
 
-Delays = tuple[int, int, int] | None  # milliseconds, by `SHARES`; None where no record has one
+Delays = tuple[int, int, int] | None  # milliseconds, in the order of `SHARES`; None if no record has a delay
 
 
 @frozen
@@ -24,17 +24,17 @@ class TopicTotal:
     topic: str
     messages: int
     bytes: int  # of values
-    first_ms: int  # by the records' timestamps, since 1970
-    last_ms: int  # -1 for both when no record has one
-    untimed: int  # messages without a timestamp: in no time line
-    clock: str  # whose: the producers' (CreateTime), the brokers' (LogAppendTime), or both
+    first_ms: int  # lowest record timestamp, since 1970; -1 if no record has one
+    last_ms: int  # highest record timestamp; -1 likewise
+    untimed: int  # messages without a timestamp: not on any time line
+    clock: str  # who set the timestamps: producers (CreateTime), brokers (LogAppendTime), or both
 
 
 @frozen
 class Step:
-    """What came within one step of time."""
+    """The records of one time step."""
 
-    at_ms: int  # its start, since 1970
+    at_ms: int  # start of the step, since 1970
     messages: int
     bytes: int
     latency: Delays  # from the header `sent-at` to the record's timestamp
@@ -43,21 +43,21 @@ class Step:
 
 @frozen
 class TopicLine:
-    name: str  # of the topic, or of all that have no line of their own
-    steps: tuple[Step, ...]  # those in which records came, in order
+    name: str  # of the topic, or of the line for all other topics
+    steps: tuple[Step, ...]  # only steps with records, in order
 
 
 @frozen
 class LagLine:
     group: str
     topic: str
-    points: tuple[tuple[int, int], ...]  # ms since 1970, and offsets between what was committed and the end
+    points: tuple[tuple[int, int], ...]  # (ms since 1970, lag in offsets)
 
 
 @frozen
 class SizeLine:
     name: str  # as in `TopicLine`
-    counts: tuple[tuple[int, int], ...]  # bits of a value's size (0: no bytes; n: 2ⁿ⁻¹ to 2ⁿ - 1), and how many
+    counts: tuple[tuple[int, int], ...]  # (bits of the value size, messages); 0 bits: 0 bytes, n bits: 2ⁿ⁻¹ to 2ⁿ - 1
 
 
 @frozen
@@ -76,11 +76,11 @@ class Report:
     sizes: tuple[SizeLine, ...]
     partitions: tuple[PartitionShare, ...]
     lags: tuple[LagLine, ...]
-    lag_lines_in_all: int  # of which the first `LAG_LINES_MAX` are in `lags`
+    lag_lines_in_all: int  # `lags` has the first `LAG_LINES_MAX` of them
     tables: tuple[Answer, ...]
 
 
 def span_ms(of: Sequence[TopicTotal]) -> tuple[int, int]:
-    """The first and the last timestamp of all topics, in ms since 1970; 0 and 0 when no record has one."""
+    """The lowest and highest timestamp of all topics, in ms since 1970; both 0 if no record has a timestamp."""
     timed = [one for one in of if one.first_ms >= 0]
     return min((one.first_ms for one in timed), default=0), max((one.last_ms for one in timed), default=0)

@@ -1,4 +1,4 @@
-"""The figures of how messages are spread: over sizes, and over the partitions of their topic."""
+"""The figures of how messages are distributed: over sizes, and over the partitions of their topic."""
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Bar, Figure
 
 SIZES_PX: Final = 440
-ROW_PX: Final = 44  # of one topic among the partitions' shares
+ROW_PX: Final = 44  # height of one topic's row in the partition figure
 AROUND_PX: Final = 150
 UNITS: Final = ("B", "KiB", "MiB", "GiB")
 BITS_A_UNIT: Final = 10
-LABELS_IN_TWO_LINES_MAX: Final = 18  # more are written aslant
-NAMED_MIN: Final = 2.0  # percent that a piece must have for its name to fit
-# Of a partition's share, in even shares: half of one or less, one, and twice one or more.
+LABELS_IN_TWO_LINES_MAX: Final = 18  # more labels are written slanted
+NAMED_MIN: Final = 2.0  # percent of the row that a piece needs for its name to fit
+# Colours of 0, 1, and 2 or more times an even share (positions 0.0, 0.5 and 1.0 on the scale).
 SHARE_COLOURS: Final = ((0.0, "#60a5fa"), (0.5, "#a3b1c2"), (1.0, "#ef4444"))
 SHARE_COLOURED_MAX: Final = 2.0
 
 
 @frozen
 class Piece:
-    """Of a topic's row."""
+    """A piece of a topic's row: one partition, or all partitions that are not drawn separately."""
 
     name: str
     messages: int
@@ -33,7 +33,7 @@ class Piece:
 
 
 def sizes(report: Report) -> "Figure":
-    """Bars: which part of a topic's messages has values of which size."""
+    """A bar chart of value sizes: the share of each topic's messages per size."""
     from plotly.graph_objects import Bar, Figure
 
     every = [bits for line in report.sizes for bits, _ in line.counts]
@@ -58,7 +58,7 @@ def sizes(report: Report) -> "Figure":
 
 
 def size_name(bits: int) -> str:
-    """Which sizes have so many bits: `64-127 B` have seven."""
+    """The range of sizes with this number of bits: `64-127 B` for seven bits."""
     if bits <= 1:
         return f"{bits} B"
     number = min((bits - 1) // BITS_A_UNIT, len(UNITS) - 1)
@@ -67,8 +67,8 @@ def size_name(bits: int) -> str:
 
 
 def shares(report: Report) -> "Figure":
-    """A row for each topic, cut into its partitions: how long a piece is says which part of the messages it has, its
-    colour how that compares with an even share."""
+    """A row for each topic, divided into its partitions: the length of a piece is its share of the topic's messages,
+    and its colour compares that with an even share."""
     from plotly.graph_objects import Figure
 
     drawn = [one.topic for one in report.totals[:TOPICS_DRAWN_MAX]]
@@ -77,7 +77,7 @@ def shares(report: Report) -> "Figure":
     laid_out(figure, AROUND_PX + ROW_PX * len(drawn), barmode="overlay", bargap=0.25, showlegend=False)
     figure.update_layout(coloraxis=_share_colours())
     figure.update_xaxes(title_text="share of the topic's messages (%)", range=[0, 100])
-    labels = [_label(topic, by_topic[topic]) for topic in drawn]  # names may be alike when they are shortened
+    labels = [_label(topic, by_topic[topic]) for topic in drawn]  # not y values: shortened names may be equal
     figure.update_yaxes(
         title_text="topic", tickvals=list(range(len(drawn))), ticktext=labels, autorange="reversed", showgrid=False
     )
@@ -109,13 +109,13 @@ def _row(place: int, topic: str, partitions: Sequence[PartitionShare]) -> "Bar":
 
 
 def _label(topic: str, partitions: Sequence[PartitionShare]) -> str:
-    """The topic, and how many of its partitions cannot be seen, as they have no messages."""
+    """The topic, and how many of its partitions are empty and thus not visible."""
     empty = sum(not one.messages for one in partitions)
     return f"{shown(topic)}<br><sup>{empty} of {len(partitions)} partitions empty</sup>" if empty else shown(topic)
 
 
 def _pieces(partitions: Sequence[PartitionShare]) -> Iterator[Piece]:
-    """The partitions in order of their numbers; of very many, the largest, and all others as one."""
+    """The partitions in numerical order; if there are too many, the largest ones, and one piece for all others."""
     largest = sorted(partitions, key=lambda one: -one.messages)[:PARTITIONS_DRAWN_MAX]
     for one in sorted(largest, key=lambda one: one.partition):
         yield Piece(name=str(one.partition), messages=one.messages)

@@ -1,7 +1,7 @@
-"""How wide the steps of a time line are: as narrow as a bound on their number allows, and of a length people know.
+"""The width of a time line's steps: as narrow as the maximum number of points allows, and a familiar duration.
 
-Records are counted in steps of equal width, so that Spark hands over a bounded number of points however many records
-there are. A step of 10 s or 15 min is easier to read than one of 437 s.
+Records are counted in steps of equal width, so that Spark returns a bounded number of points for any number of
+records. A step of 10 s or 15 min is easier to read than a step of 437 s.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ NAMES: Final = ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "min"), (1, "s"))
 
 
 def step_for(span_s: float, points_max: int) -> int:
-    """The narrowest step, in seconds, of which so many and one more cover the span; above a day, whole days."""
+    """The narrowest step, in seconds, that covers the span with `points_max` + 1 points; whole days above a day."""
     for step in STEPS_S:
         if span_s / step <= points_max:
             return step

@@ -1,4 +1,4 @@
-"""The questions that are asked of a history, each answered by Spark as a small table."""
+"""The queries on a history; Spark answers each with a small table."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 KEYS_SHOWN: Final = 20
-POINTS_SHOWN: Final = 200  # of a time line: more than a plot can show
+POINTS_SHOWN: Final = 200  # per time line: more would not be visible in a plot
 MINUTE_S: Final = 60
 VALUE_SIZE: Final = "coalesce(octet_length(value), 0)"
 KEY_TEXT: Final = "coalesce(try_validate_utf8(cast(key as string)), concat('0x', hex(key)))"  # not every key is text
@@ -17,11 +17,11 @@ REASON_HEADERS: Final = ("dead-letter-reason", "quarantine-reason", "__connect.e
 
 
 def header(name: str) -> str:
-    """The first header of this name, as text."""
+    """SQL for the value of the first header with this name, as text."""
     return f"make_valid_utf8(cast(get(filter(headers, h -> h.key = encode('{name}', 'utf-8')), 0).value as string))"
 
 
-SENT_AT: Final = f"try_cast({header('sent-at')} as bigint)"  # when a producer says that it made a record, in ms
+SENT_AT: Final = f"try_cast({header('sent-at')} as bigint)"  # when the producer created the record, in ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Answer:
 
 
 def answers(frame: "DataFrame", step_s: int) -> list[Answer]:
-    """What is said of its topics, over time in steps of so many seconds."""
+    """The tables about the topics of a history; time series have steps of `step_s` seconds."""
     questions: Sequence[Callable[[DataFrame], Answer]] = (
         _topics, partial(_throughput, step=step_s), _sizes, _keys, _delays, _dead_letters,
     )  # fmt: skip
@@ -40,7 +40,7 @@ def answers(frame: "DataFrame", step_s: int) -> list[Answer]:
 
 
 def step_of(frame: "DataFrame") -> int:
-    """Seconds that a time line's steps have: as few as make no more points than a plot can show."""
+    """The shortest step in seconds for `POINTS_SHOWN` points; from one minute on, rounded up to whole minutes."""
     span = frame.selectExpr("unix_timestamp(max(timestamp)) - unix_timestamp(min(timestamp)) as s").first()
     length = max(1, -(-int((span and span.s) or 0) // POINTS_SHOWN))
     return length if length < MINUTE_S else -(-length // MINUTE_S) * MINUTE_S
@@ -55,7 +55,7 @@ def _topics(frame: "DataFrame") -> Answer:
 
 
 def _throughput(frame: "DataFrame", step: int) -> Answer:
-    """Records and bytes a second."""
+    """Records and bytes per second."""
     timed = frame.groupBy(expressions(f"timestamp_seconds(unix_timestamp(timestamp) div {step} * {step}) as time")[0])
     found = timed.agg(
         *expressions(f"count(*) / {step} as records_a_second", f"sum({VALUE_SIZE}) / {step} as bytes_a_second")
@@ -84,7 +84,7 @@ def _keys(frame: "DataFrame") -> Answer:
 
 
 def _delays(frame: "DataFrame") -> Answer:
-    """How late records came, where they say when they were made: a header `sent-at`, in milliseconds since 1970."""
+    """The latency of records that have a header `sent-at` (creation time in milliseconds since 1970)."""
     timed = frame.selectExpr("topic", f"unix_millis(timestamp) - {SENT_AT} as late").where("late is not null")
     found = timed.groupBy("topic").agg(*expressions("percentile_approx(late, array(0.5, 0.9, 0.99, 1.0)) as p"))
     found = found.selectExpr("topic", "p[0] as median", "p[1] as p90", "p[2] as p99", "p[3] as longest")
@@ -92,7 +92,7 @@ def _delays(frame: "DataFrame") -> Answer:
 
 
 def _dead_letters(frame: "DataFrame") -> Answer:
-    """By the header that says why a record is where nobody wanted it: ours, `parse_json`'s, or Kafka Connect's."""
+    """Dead letters by the reason header: that of Tailrace, `parse_json`, or Kafka Connect."""
     headers = (header(name) for name in REASON_HEADERS)
     found = frame.selectExpr("topic", f"coalesce({', '.join(headers)}) as reason").where("reason is not null")
     counted = found.groupBy("topic", "reason").agg(*expressions("count(*) as records"))

@@ -1,5 +1,5 @@
-"""Record batches to Arrow and back, in bulk: no Python object per record, however many there are.
+"""Convert record batches to Arrow and back, in bulk: no Python object is created per record.
 
-Way in: `choosing` (which batches a reader may see) → `chain` (where each record begins) → `fields` (all numbers of all
-records at once) → `columns` (Arrow arrays). The slow twin is `records/opened.py`; tests hold the two together.
+Decoding: `choosing` (which batches a reader may see) → `chain` (where each record starts) → `fields` (all numbers of
+all records at once) → `columns` (Arrow arrays). `records/opened.py` is the slow equivalent; tests compare the two.
 """

@@ -1,7 +1,8 @@
-"""Where each record of a run of batches begins and ends.
+"""Find where each record of a run of record batches starts and ends.
 
-Batches that are not compressed are walked where they stand, as one run; if one is, all are laid end to end in runs of
-their own. A few megabytes may hold gigabytes, so such a run is bounded: what does not fit begins the next.
+If no batch is compressed, all batches are scanned in place, as one run. If any batch is compressed, the bodies of all
+batches are concatenated, decompressed, into new runs. A few compressed megabytes may expand to gigabytes, so the size
+of such a run is limited: a batch that does not fit starts the next run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,26 +20,26 @@ from tailrace.records.header import RECORD_MIN_BYTES, BatchHeader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Batches whose records can be walked."""
+    """Record batches, decompressed, whose records can be scanned."""
 
     data: memoryview
-    bodies: Sequence[tuple[int, int]]  # where each stands in `data`: from, and up to
+    bodies: Sequence[tuple[int, int]]  # start and end of each batch body in `data`
     headers: tuple[BatchHeader, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    data: memoryview  # the bodies of all batches are in it
-    at: np.ndarray  # of each record: where its length stands
-    end: np.ndarray  # of each record: where the next begins, or the next batch
-    batch: np.ndarray  # of each record: the number of its batch
+    data: memoryview  # contains the bodies of all batches
+    at: np.ndarray  # per record: position of its length field
+    end: np.ndarray  # per record: position of its end
+    batch: np.ndarray  # per record: index of its batch
     headers: tuple[BatchHeader, ...]
 
 
 def runs(
     data: memoryview, batches: Sequence[tuple[int, BatchHeader]], max_bytes: int = DECODED_RUN_MAX_BYTES
 ) -> Iterator[Run]:
-    """The batches that stand at these places of `data`, in runs of at most so many bytes, or of one batch."""
+    """The batches at the given positions in `data`. Decompressed runs have at most `max_bytes`, or a single batch."""
     bodies = [(place + BATCH_HEADER_BYTES, place + header.size) for place, header in batches]
     if not any(header.compression for _, header in batches):
         yield Run(data=data, bodies=bodies, headers=tuple(header for _, header in batches))

@@ -1,11 +1,11 @@
-"""Which batches of a fetch a reader may see, and why it may not see the others.
+"""Which batches of a fetch response a reader may see, and why the others are left out.
 
-Control batches are for brokers and clients, never for people. A batch of an aborted transaction is for nobody: the
-broker says where each aborted transaction of a producer begins, and the producer's next abort marker ends it. Reading
-uncommitted, all that producers wrote is seen.
+Control batches are for brokers and clients only. Batches of aborted transactions are left out: the broker reports where
+each aborted transaction of a producer starts, and the producer's next abort marker ends the transaction. With
+`read_uncommitted`, everything that producers wrote is visible.
 
-What is left out is remembered with its reason: an offset that is in no file of a history is then either explained, or
-missing.
+Offsets that are left out are recorded with the reason: an offset that is in no file of a history is then either
+explained or missing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ ABORT_MARKER: Final = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """Offsets that hold no record for a reader."""
+    """A range of offsets without records that a reader may see."""
 
     first: int
     last: int
@@ -36,25 +36,25 @@ class LeftOut:
 @dataclass(slots=True, kw_only=True)
 class Chosen:
     data: memoryview
-    seen: list[tuple[int, BatchHeader]] = field(default_factory=list)  # each with its place in `data`
+    seen: list[tuple[int, BatchHeader]] = field(default_factory=list)  # each with its position in `data`
     left_out: list[LeftOut] = field(default_factory=list)
-    end: int = -1  # where to read on; -1 when no whole batch was there
+    end: int = -1  # the next offset to fetch; -1 if there was no complete batch
 
 
 class Asked(NamedTuple):
-    """What was asked for, to hold offsets against it: they stand outside a batch's checksum."""
+    """The requested range, for validating the offsets of batches, which a batch's checksum does not cover."""
 
     at: int
-    end: int  # of the range that is read
-    high_watermark: int  # as the broker gave it with the answer
+    end: int  # of the requested range, exclusive
+    high_watermark: int  # from the fetch response
 
 
 def choose(data: Buffer, aborted: Iterable[AbortedTransaction] | None = None, asked: Asked | None = None) -> Chosen:
-    """The batches for a reader of committed records; `aborted` as the broker gave it, None to read uncommitted."""
+    """The batches that a reader may see; `aborted` is from the fetch response, or None for `read_uncommitted`."""
     chosen = Chosen(data=memoryview(data))
     place = 0
     waiting = sorted(aborted or (), key=lambda one: one.first_offset, reverse=True)
-    under_way: dict[int, None] = {}  # producers whose transaction of this place was aborted
+    under_way: dict[int, None] = {}  # producers with an aborted transaction open at this position
     for batch, header in batches(data):
         _check(batch, header)
         if asked is not None:
@@ -91,7 +91,11 @@ def _check(batch: memoryview, header: BatchHeader) -> None:
 
 
 def check_place(header: BatchHeader, at: int, asked: Asked, *, is_first: bool) -> None:
-    """Batches rise; the first reaches to what was asked for; none leaps over all of it to where nothing is yet."""
+    """Raise `CorruptBatch` if a batch's offsets are not plausible.
+
+    Offsets must increase from batch to batch. The first batch must not end before the requested offset. No batch may
+    skip the rest of the requested range and reach the high watermark.
+    """
     is_behind = header.last_offset < at if is_first else header.base_offset < at
     leaps = at < asked.end <= header.base_offset and header.last_offset >= asked.high_watermark
     if is_behind or leaps:
@@ -99,7 +103,7 @@ def check_place(header: BatchHeader, at: int, asked: Asked, *, is_first: bool) -
 
 
 def merged(left_out: Sequence[LeftOut]) -> list[LeftOut]:
-    """The same, with neighbours of one reason as one."""
+    """Merge adjacent ranges that have the same reason."""
     whole: list[LeftOut] = []
     for one in left_out:
         if whole and whole[-1].reason == one.reason and whole[-1].last + 1 == one.first:

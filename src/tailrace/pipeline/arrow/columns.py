@@ -1,4 +1,4 @@
-"""Records as Arrow columns. Bytes are copied once, in bulk, out of the run that all batches were laid into."""
+"""Records as Arrow columns. Keys, values and headers are copied once, in bulk, out of the run's buffer."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,15 +24,15 @@ class Columns:
     timestamp_type: np.ndarray
     key: pa.Array
     value: pa.Array
-    headers: pa.Array | None  # lists of (name, value), both bytes; None when they were not asked for
-    batch: np.ndarray  # the number of each record's batch
+    headers: pa.Array | None  # lists of (name, value), both bytes; None if not requested
+    batch: np.ndarray  # index of each record's batch
     batches: tuple[BatchHeader, ...]
 
     def __len__(self) -> int:
         return len(self.offset)
 
     def within(self, first: int, end: int) -> "Columns":
-        """Those from offset `first` up to, not including, `end`."""
+        """The records from offset `first` to `end`, exclusive."""
         low, high = np.searchsorted(self.offset, [first, end])
         if low == 0 and high == len(self):
             return self
@@ -49,14 +49,14 @@ class Columns:
 
 
 def decode_runs(chosen: Chosen, *, headers: bool = False, max_bytes: int = DECODED_RUN_MAX_BYTES) -> Iterator[Columns]:
-    """The records of the batches that may be seen, in runs of at most about so many bytes. Faults like `open_batch`."""
+    """The records of the visible batches, in runs of about `max_bytes` at most. Same faults as `open_batch`."""
     if chosen.seen:
         for run in runs(chosen.data, chosen.seen, max_bytes):
             yield _columns(run, headers=headers)
 
 
 def decode(chosen: Chosen, *, headers: bool = False) -> Columns | None:
-    """The same where it is known that one run is enough; None when there are no batches."""
+    """Like `decode_runs`, for batches that are known to fit one run; None if there are no batches."""
     found = list(decode_runs(chosen, headers=headers))
     assert len(found) <= 1, "batches are decoded at once that are too large for it"
     return found[0] if found else None

@@ -1,8 +1,8 @@
-"""Arrow columns to the records of a batch, in bulk: the way back.
+"""Encode Arrow columns as the records of a record batch, in bulk.
 
-A record is a few short numbers, the key, a number, the value, and the headers. Each of these is a column: the numbers
-are written by numpy for all records at once, keys and values are there already, and one join of the columns, row by
-row, leaves the records end to end in its buffer: the body of a batch.
+A record is a few varints, the key, a varint, the value, and the headers. Each of these is a column: numpy writes the
+varints of all records at once, keys and values are columns already, and one element-wise join of the columns leaves
+the records end to end in its buffer, which is the body of the batch.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Rows:
 
 
 def encode_records(rows: Rows) -> pa.Buffer:
-    """The records end to end; the first one's timestamp is the batch's base."""
+    """Encode the records end to end; the first record's timestamp is the batch's base timestamp."""
     count = len(rows)
     headers = _header_bytes(rows.headers, count)
     key_sizes, value_sizes = _sizes(rows.key), _sizes(rows.value)
@@ -56,18 +56,18 @@ def encode_records(rows: Rows) -> pa.Buffer:
 
 
 def record_sizes(rows: Rows) -> np.ndarray:
-    """About how many bytes each record takes; never less."""
+    """An estimate of the bytes that each record takes, never too low."""
     headers = 0 if rows.headers is None else _header_room(rows.headers)
     return 30 + np.maximum(_sizes(rows.key), 0) + np.maximum(_sizes(rows.value), 0) + headers
 
 
 def _sizes(column: pa.Array) -> np.ndarray:
-    """The length of each piece of bytes, -1 for null."""
+    """The length of each binary value, -1 for null."""
     return pc.fill_null(pc.binary_length(column), -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _numbers_column(numbers: list[np.ndarray | None]) -> pa.Array:
-    """Several numbers a row, each as short as it can be, as one column of bytes; None is a byte that is zero."""
+    """Encode several numbers per row as varints in one binary column; None stands for a zero byte."""
     first = next(column for column in numbers if column is not None)
     widths = [np.ones(len(first), np.int64) if column is None else varint_sizes(column) for column in numbers]
     edges = np.zeros(len(first) + 1, np.int64)
@@ -85,7 +85,7 @@ def _binary(edges: np.ndarray, data: pa.Buffer) -> pa.Array:
 
 
 def _header_bytes(headers: pa.Array | None, count: int) -> pa.Array:
-    """For each record the count of its headers and the headers themselves."""
+    """For each record, the number of its headers and the headers, encoded."""
     if headers is None:
         return _numbers_column([np.zeros(count, np.int64)])
     counts = pc.fill_null(pc.list_value_length(headers), 0).to_numpy(zero_copy_only=False).astype(np.int64)

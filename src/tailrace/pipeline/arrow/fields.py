@@ -1,7 +1,7 @@
-"""All numbers of all records at once: where keys, values and headers stand, offsets, timestamps.
+"""Read all numbers of all records at once: offsets, timestamps, and the positions of keys, values and headers.
 
-The rules are those of `records/opened.py`: every field within its record, offsets that rise and stay within their
-batch, timestamps of 64 bits. One record that breaks one makes its batch corrupt.
+The rules are those of `records/opened.py`: every field lies within its record, offsets increase and stay within their
+batch, and timestamps fit 64 bits. A record that breaks a rule makes its batch corrupt.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from tailrace.records.header import LOG_APPEND_TIME_BIT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:
-    """Where pieces of bytes stand; size -1 is null."""
+    """Positions and sizes of byte fields; size -1 is null."""
 
     start: np.ndarray
     size: np.ndarray
@@ -26,11 +26,11 @@ class Spans:
 class Fields:
     offset: np.ndarray
     timestamp: np.ndarray  # milliseconds since 1970
-    timestamp_type: np.ndarray  # 0: the producer's, 1: the broker's
+    timestamp_type: np.ndarray  # 0: CreateTime, 1: LogAppendTime
     key: Spans
     value: Spans
     header_counts: np.ndarray
-    headers_at: np.ndarray  # where a record's first header stands
+    headers_at: np.ndarray  # position of each record's first header
 
 
 def read_fields(found: Chain) -> Fields:
@@ -44,7 +44,7 @@ def _read_fields(found: Chain) -> Fields:
     data = np.frombuffer(found.data, np.uint8)
     size, at = read_varints(data, found.at)
     _demand(size > 0, "a record has a length that cannot be")
-    later, at = read_varints(data, at + 1)  # the byte before holds attributes: none are defined
+    later, at = read_varints(data, at + 1)  # skips the attributes byte: no attributes are defined
     delta, at = read_varints(data, at)
     key, at = read_spans(data, at, found.end)
     value, at = read_spans(data, at, found.end)
@@ -64,7 +64,7 @@ def _read_fields(found: Chain) -> Fields:
 
 
 def read_spans(data: np.ndarray, at: np.ndarray, end: np.ndarray) -> tuple[Spans, np.ndarray]:
-    """A field of bytes at each of these positions, and the positions after them."""
+    """The byte field at each of these positions, and the positions after the fields."""
     size, start = read_varints(data, at)
     _demand((size >= -1) & (size <= end - start), "a field is longer than its record")
     return Spans(start=start, size=size), start + np.maximum(size, 0)

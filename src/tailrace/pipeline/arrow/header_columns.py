@@ -1,7 +1,7 @@
-"""Headers in bulk: the first of every record, then the second of those that have two, and so on.
+"""Decode headers in bulk: the first header of every record, then the second header of records with two, and so on.
 
-So the number of rounds is that of the record with the most headers, not that of all headers. Each finds its place in
-the flat list by where its record's list begins.
+So the number of rounds is the header count of the record with the most headers, not the count of all headers. The
+position of a header in the flat list follows from where the list of its record starts.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ HEADER_TYPE: Final = pa.struct([("key", pa.binary()), ("value", pa.binary())])
 
 
 def header_lists(found: Chain, fields: Fields) -> pa.Array:
-    """For each record the list of its headers, empty where it has none."""
+    """For each record, the list of its headers; empty if the record has none."""
     begins = np.zeros(len(fields.header_counts) + 1, np.int64)
     np.cumsum(fields.header_counts, out=begins[1:])
     names, values = _spans(found, fields, begins)

@@ -1,6 +1,6 @@
-"""Which partition a key belongs to, as Kafka's own clients choose it: murmur2, for all keys at once.
+"""The partition of each key, as Kafka's own clients choose it: murmur2, for all keys at once.
 
-All keys advance together, four bytes a round; those that are shorter have left by then.
+Each round hashes the next four bytes of all keys that are long enough; shorter keys have dropped out by then.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ SHIFT: Final = np.uint32(24)
 
 
 def partitions_of(keys: pa.Array, count: int) -> np.ndarray:
-    """The partition of each key among `count`; keys that are null are treated as empty."""
+    """The partition of each key, out of `count` partitions; null keys are treated as empty."""
     return ((hashes(keys) & np.uint32(0x7FFFFFFF)) % np.uint32(count)).astype(np.int64)
 
 
@@ -48,6 +48,6 @@ def _mixed(data: np.ndarray, start: np.ndarray, length: np.ndarray) -> np.ndarra
 
 
 def _word(data: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Four bytes from each of these positions, lowest first."""
+    """The four bytes at each of these positions as a little-endian number."""
     bytes_of = [data[at + place].astype(np.uint32) << np.uint32(8 * place) for place in range(4)]
     return bytes_of[0] | bytes_of[1] | bytes_of[2] | bytes_of[3]

@@ -1,7 +1,7 @@
-"""Cut many pieces out of one run of bytes, with one copy.
+"""Cut many pieces out of one buffer, with one copy.
 
-An array of bytes in Arrow is a run and a list of offsets, each piece reaching to the next offset. So the begin and the
-end of each piece are listed in turn, every second piece is a gap, and `take` copies the others.
+An Arrow binary array is a data buffer and a list of offsets; each value reaches to the next offset. So the start and
+the end of each piece are listed in turn, every second value is a gap, and `take` copies the others.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from tailrace.pipeline.arrow.fields import Spans
 
 
 def pieces(data: memoryview, spans: Spans) -> pa.Array:
-    """The bytes at these places as one Arrow array."""
+    """The bytes at these spans as one Arrow array."""
     count = len(spans.start)
     if not count:
         return pa.array([], pa.binary())

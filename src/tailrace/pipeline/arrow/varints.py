@@ -1,6 +1,6 @@
-"""Numbers of variable length, many at a time: one at each of an array of positions.
+"""Read and write many varints at a time: one at each position in an array.
 
-Nearly all take one byte, and the rest nearly always two; so each round looks only at those that go on.
+Nearly all varints take one byte, and the rest nearly always two, so each round handles only varints with more bytes.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from tailrace.records.varints import VARINT_MAX_BYTES
 
 
 def read_varints(data: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers at these positions, and the positions after them. IndexError past the end: the caller's to catch."""
+    """The varints at these positions, and the positions after them. The caller must catch IndexError (end of data)."""
     byte = data[at]
     value = (byte & 0x7F).astype(np.uint64)
     after = at + 1
@@ -33,7 +33,7 @@ def unzigzag(value: np.ndarray) -> np.ndarray:
 
 
 def varint_sizes(numbers: np.ndarray) -> np.ndarray:
-    """How many bytes each number takes."""
+    """The number of bytes that each number takes as a varint."""
     left = zigzag(numbers)
     sizes = np.ones(len(left), np.int64)
     while (left := left >> np.uint64(7)).any():
@@ -46,7 +46,7 @@ def zigzag(numbers: np.ndarray) -> np.ndarray:
 
 
 def write_varints(data: np.ndarray, at: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Write a number at each of these positions; the positions after them."""
+    """Write a varint at each of these positions. Return the positions after them."""
     left, after = zigzag(numbers), at.copy()
     going = np.arange(len(left))
     while len(going):

@@ -1,9 +1,10 @@
-"""The walk from record to record: the one thing that has to be done in order, since each only says how long it is.
+"""Walk from record to record: the only sequential step, since a record's length is needed to find the next record.
 
-It notes where each record's length stands, and checks nothing but that it ends where the batch does: the rest is
-checked for all records at once. It is the only loop over records, so it does as little as it can. And neighbours are
-often of one size: where the length of one stands again and again at that distance, each of them is a record, for the
-first one is and each leads to the next. Such a run is found by comparing bytes far apart, with no loop at all.
+The walk notes the position of each record's length field, and only checks that the last record ends where the batch
+does: the rest is checked for all records at once. It is the only loop over records, so it does as little as possible.
+Adjacent records often have the same size. If the same length field repeats at a distance of exactly that size, each
+repetition is a record: the first one is, and each leads to the next. Such a run is found without a loop over records,
+by comparing bytes at a fixed stride.
 """
 
 from itertools import repeat
@@ -14,22 +15,22 @@ import numpy as np
 from tailrace.model.faults import CorruptBatch
 from tailrace.records.varints import VARINT_MAX_BYTES, read_varint
 
-GLANCE: Final = 64  # records that are compared first; a run shorter than that is not worth it
-GROWTH: Final = 8  # how many times as many are compared next, when all were alike
-STRIDE: Final = 256  # records walked one by one before the next glance
+GLANCE: Final = 64  # records compared first; a shorter run of equal sizes is not worth it
+GROWTH: Final = 8  # factor for how many are compared next if all had the same size
+STRIDE: Final = 256  # records walked one by one before the next comparison
 
 
 class Walk:
-    """Where the lengths of all records stand that were walked over so far."""
+    """The positions of the length fields of all records walked so far."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
         self._numbers = np.frombuffer(data, np.uint8)
         self._runs: list[np.ndarray] = []
-        self._places: list[int] = []  # found one by one since the last run
+        self._places: list[int] = []  # positions found one by one since the last run
 
     def through(self, at: int, end: int, count: int) -> None:
-        """Over a batch of `count` records, the first at `at`, the last ending at `end`."""
+        """Walk a batch of `count` records; the first starts at `at`, the last ends at `end`."""
         try:
             while count:
                 alike, size = _alike(self._data, self._numbers, at, end, count) if count >= GLANCE else (0, 0)
@@ -56,7 +57,7 @@ class Walk:
 
 
 def _alike(data: memoryview, numbers: np.ndarray, at: int, end: int, count: int) -> tuple[int, int]:
-    """How many records from here on have the same length, as far as it is worth to know, and that length."""
+    """How many records from `at` on have the same size, as far as they were compared, and that size."""
     length, width = read_varint(bytes(data[at : at + VARINT_MAX_BYTES]), 0)
     size = width + max(length, 0)
     most = min(count, (end - at) // size)

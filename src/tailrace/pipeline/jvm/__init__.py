@@ -1,1 +1,1 @@
-"""Spark's other half: which Java runs it, how it is started, and how it starts fast."""
+"""Spark's JVM: which Java runs it, how it is started, and how to make it start fast."""

@@ -1,12 +1,13 @@
-"""Spark's classes, loaded and checked once, kept in a file that later JVMs map into memory (AppCDS).
+"""An AppCDS archive of Spark's classes: loaded and verified once, then mapped into memory by later JVMs.
 
-Half of a session's start is reading some fifteen thousand classes. The JVM can write what it has loaded to an archive
-when it ends; the next maps that file. Writing it makes a session slow, so no session of a person's does: the first one
-starts a process in the background, at the lowest priority, which runs a small session of its own and leaves
-the archive in the cache (`python -m tailrace.pipeline.jvm.class_archive`).
+Half of a session's startup time is spent loading about fifteen thousand classes. A JVM can write its loaded classes to
+an archive when it exits; the next JVM maps that file. Writing the archive slows a session down, so user sessions do not
+write it. Instead, the first session starts a background process at the lowest priority
+(`python -m tailrace.pipeline.jvm.class_archive`), which runs a small session and leaves the archive in the cache.
 
-An archive fits one Java and one set of jars: both are in its name. A JVM that finds it unfit goes on without it.
-It is large, so whoever makes one removes those whose jars are gone: the lock beside each says where they were.
+An archive works with one Java and one set of jars: its name identifies both. A JVM that cannot use the archive runs
+without it. Archives are large, so creating one removes archives whose jars are gone: the lock file beside each archive
+holds the path of the jars.
 """
 
 import fcntl
@@ -34,7 +35,7 @@ def archive_path(java: Java) -> Path:
 
 
 def archive_options(java: Java) -> list[str]:
-    """What a JVM needs to be told to use the archive; nothing when there is none yet."""
+    """The JVM options for using the archive; empty if there is no archive yet."""
     path = archive_path(java)
     if not path.is_file():
         return []
@@ -43,14 +44,14 @@ def archive_options(java: Java) -> list[str]:
 
 
 def base_archive(java: Java) -> Path | None:
-    """The archive of Java's own classes, where ours has to bring it; None where Java has one, as most have."""
+    """The path of our base archive of Java's own classes; None if Java ships a base archive, as most do."""
     if (java.home / "lib" / "server" / "classes.jsa").is_file():
         return None
     return archive_path(java).with_suffix(".base")
 
 
 def build_in_background(java: Java) -> None:
-    """See to it that there will be one; nothing happens when there is, or when somebody is making it."""
+    """Create the archive in a background process, unless it exists or another process is creating it."""
     if archive_path(java).is_file():
         return
     subprocess.Popen(
@@ -64,13 +65,13 @@ def build_in_background(java: Java) -> None:
 
 
 def build(java: Java) -> Path | None:
-    """Make the archive, unless another process is at it. The archive, or None when it could not be made."""
+    """Create the archive unless another process is creating it. Return the archive, or None if there is none."""
     path = archive_path(java)
     path.parent.mkdir(parents=True, exist_ok=True)
     with _alone(path.with_suffix(".lock")) as alone:
         if alone and not path.is_file():
             forget_the_gone(path.parent)
-            for left_over in path.parent.glob(f"{path.name}-*"):  # of a process that was ended while it made one
+            for left_over in path.parent.glob(f"{path.name}-*"):  # from a build process that was killed
                 left_over.unlink()
             _make_base(java)
             _make(java, path)
@@ -78,7 +79,7 @@ def build(java: Java) -> Path | None:
 
 
 def forget_the_gone(folder: Path) -> None:
-    """Remove archives of environments that are no more."""
+    """Remove the archives of Python environments whose Spark jars no longer exist."""
     for lock in folder.glob("*.lock"):
         jars = lock.read_text()
         if jars and not Path(jars).is_dir():

@@ -1,13 +1,14 @@
-"""Start a local driver's JVM ourselves, the way Spark's launcher would, but for three things.
+"""Start a local driver's JVM without Spark's launcher, as the launcher would except for three things.
 
-- SPARK_HOME stays out of its environment: with it, Python workers import Spark from a zip without byte code, which
-  doubles the time of a session's first query.
-- No shell and no second JVM that only works out the command line of the first.
-- The classes come from an archive, when there is one (see `class_archive`).
+- SPARK_HOME is not in the JVM's environment: if it were, Python workers would import Spark from a zip without byte
+  code, which doubles the time of a session's first query.
+- There is no shell, and no second JVM that only computes the command line of the first.
+- The classes come from the AppCDS archive, if there is one (see `class_archive`).
 
-While the JVM comes up, Python imports its own half of Spark: on a laptop that is a quarter of a second saved.
+While the JVM starts, this process imports PySpark, which saves a quarter of a second on a laptop.
 
-The JVM ends when its standard input does, that is with us, whichever way we end. It tells its port in a file.
+The JVM exits when its standard input is closed, that is when this process ends in any way. It writes its port to a
+file.
 """
 
 import os
@@ -43,13 +44,13 @@ OPENED_PACKAGES: Final = [
     "sun.nio.cs",
     "sun.security.action",
     "sun.util.calendar",
-]  # what Spark's launcher opens to itself
+]  # the packages that Spark's launcher opens (--add-opens)
 NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
 _PORT: Final = struct.Struct(">i")
 
 
 class JvmFailed(RuntimeError):
-    """The JVM did not come up."""
+    """The JVM did not start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +61,8 @@ class Gateway:
 
 
 def spark_jars() -> Path:
-    """Where pip put Spark's jars."""
-    found = find_spec("pyspark")  # not imported: that takes a while, and the JVM is to be started first
+    """The folder where pip installed Spark's jars."""
+    found = find_spec("pyspark")  # not imported: the import is slow, and the JVM has to be started first
     if found is None or found.origin is None:
         raise ModuleNotFoundError('there is no pyspark; try: pip install "tailrace[spark]"', name="pyspark")
     return Path(found.origin).parent / "jars"
@@ -70,12 +71,12 @@ def spark_jars() -> Path:
 def launch(
     java: Java, options: Sequence[str], settings: Mapping[str, str], variables: Mapping[str, str] = NO_VARIABLES
 ) -> Gateway:
-    """A JVM that waits for this process to drive it; `variables` are for its environment."""
+    """Start a JVM that is driven by this process; `variables` are added to the JVM's environment."""
     with tempfile.TemporaryDirectory(prefix="tailrace-jvm-") as folder:
         told = Path(folder) / "address"
         environment = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
         environment |= {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(told), "SPARK_CONNECT_MODE": "0", **variables}
-        environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # a local session talks to nobody else
+        environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # a local session needs no other network address
         process = subprocess.Popen(
             [*_command(java, options, settings)],
             stdin=subprocess.PIPE,
@@ -102,7 +103,7 @@ def _command(java: Java, options: Sequence[str], settings: Mapping[str, str]) ->
 
 def _wait_for(told: Path, process: "subprocess.Popen[bytes]") -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
-    while not told.is_file():  # Spark writes it under another name, and renames it
+    while not told.is_file():  # Spark writes the file under a temporary name, then renames it
         if process.poll() is not None:
             raise JvmFailed(f"Spark's JVM ended with code {process.returncode}; what it printed says why")
         if time.monotonic() > deadline:
@@ -112,4 +113,4 @@ def _wait_for(told: Path, process: "subprocess.Popen[bytes]") -> None:
 
 
 def _ignore_interrupt() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver, which then ends the JVM
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the driver, which then stops the JVM

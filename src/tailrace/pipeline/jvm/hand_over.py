@@ -1,10 +1,10 @@
-"""What Spark starts as its Python: it passes the call on to the process that is ready, and ends when that call does.
+"""The program that Spark starts as its Python: it forwards the call to the ready process and exits when the call ends.
 
-It is run by its path, by an interpreter that looks for no packages, as it has to be there at once:
+To start quickly, this script is run by its path, in an interpreter that does not search for packages:
 
     python -IS hand_over.py PYTHON DOOR -m pyspark.daemon pyspark.worker
 
-Calls of another kind go to the ordinary interpreter, and so does every call that nobody takes up.
+Other kinds of calls, and calls that no ready process accepts, run in the ordinary interpreter.
 """
 
 import json
@@ -31,7 +31,7 @@ def main(python: str, door: str, *words: str) -> None:
 
 
 def pass_on(connection: socket.socket, door: str, words: Sequence[str]) -> int:
-    """The process that has taken up the call; 0: there is none."""
+    """Forward the call. Return the id of the process that accepted it, or 0 if none did."""
     with suppress(OSError):
         call = json.dumps({"words": words, "environment": dict(os.environ), "folder": os.getcwd()}).encode()
         connection.connect(door)
@@ -44,7 +44,7 @@ def pass_on(connection: socket.socket, door: str, words: Sequence[str]) -> int:
 
 
 def until_it_ends(connection: socket.socket, process: int) -> int:
-    """How the process ended."""
+    """Wait for the process to end and return its exit code."""
     signal.signal(signal.SIGTERM, lambda *_: os.kill(process, signal.SIGTERM))
     with suppress(OSError):
         if code := connection.recv(1):

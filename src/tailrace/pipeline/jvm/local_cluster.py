@@ -1,9 +1,9 @@
-"""`local-cluster[executors,cores,megabytes]`: Spark's executors as processes of their own, all on this machine.
+"""`local-cluster[executors,cores,megabytes]`: Spark executors as separate processes, all on this machine.
 
-It is how tests see what a cluster does when an executor dies. The driver's JVM starts the executors from where Spark
-is at home, and leaves their folders there: in the installed package, if it were told the truth. So it gets a home of
-this process's own that holds nothing but the way to the jars; Python workers then import Spark from where the driver
-does, not from a zip without byte code.
+Tests use this mode to see what a cluster does when an executor dies. The driver's JVM starts the executors from
+SPARK_HOME and leaves their folders there, which would be inside the installed package. So SPARK_HOME is set to a
+temporary folder of this process that holds only a link to the jars. Python workers then import Spark from where the
+driver does, not from a zip without byte code.
 """
 
 import atexit
@@ -18,7 +18,7 @@ PREFIX: Final = "local-cluster["
 
 
 def cluster_variables() -> dict[str, str]:
-    """What the environment of the driver's JVM has to say."""
+    """The environment variables for the driver's JVM."""
     home = Path(tempfile.mkdtemp(prefix="tailrace-local-cluster-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     (home / "jars").symlink_to(spark_jars())
@@ -26,6 +26,6 @@ def cluster_variables() -> dict[str, str]:
 
 
 def scala_version() -> str:
-    """2.13 of spark-core_2.13-4.3.0.jar: Spark's scripts tell it, and there are none here."""
+    """2.13 for spark-core_2.13-4.3.0.jar. Spark's scripts normally set this version, but they are not used here."""
     core = next(spark_jars().glob("spark-core_*.jar"))
     return core.name.removeprefix("spark-core_").partition("-")[0]

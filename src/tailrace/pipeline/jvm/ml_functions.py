@@ -1,7 +1,8 @@
-"""The few functions that Spark's machine learning adds to a session, added when somebody imports `pyspark.ml`.
+"""Register the few SQL functions of Spark ML when `pyspark.ml` is imported, not when the session starts.
 
-Spark adds them to every session as it starts, and that is a third of the start: nothing else in it needs Scala's
-reflection. So a local session is told not to look for such additions, and this makes up for it in time.
+Spark registers these functions at the start of every session, which takes a third of the startup time: nothing else
+in the startup needs Scala's reflection. So a local session is configured not to look for session extensions on the
+class path, and this module registers the functions when they are needed.
 """
 
 import sys
@@ -13,8 +14,8 @@ from typing import Final
 
 PACKAGE: Final = "pyspark.ml"
 LOOKS_FOR_THEM: Final = "spark.sql.extensions.test.loadFromCp"
-OTHERS: Final = ("spark.jars", "spark.sql.extensions")  # settings by which a session may get more that adds to it
-REGISTRATION: Final = "org.apache.spark.sql.ml.InternalFunctionRegistration$"  # does it when it is loaded
+OTHERS: Final = ("spark.jars", "spark.sql.extensions")  # settings that may bring in other session extensions
+REGISTRATION: Final = "org.apache.spark.sql.ml.InternalFunctionRegistration$"  # registers on class load
 
 
 class _BeforeImport(MetaPathFinder):
@@ -25,12 +26,12 @@ class _BeforeImport(MetaPathFinder):
 
 
 def may_wait(settings: Mapping[str, str]) -> bool:
-    """Whether there is nothing else that would want to add to a session with these settings."""
+    """Whether registration can be deferred: these settings bring in no other session extensions."""
     return not any(name.startswith(OTHERS) for name in settings)
 
 
 def register_with_import() -> None:
-    """For a session that was told not to look for them."""
+    """Register the functions now if `pyspark.ml` is imported, else when it is imported."""
     if PACKAGE in sys.modules:
         _register()
     elif not any(isinstance(one, _BeforeImport) for one in sys.meta_path):
@@ -42,5 +43,5 @@ def _register() -> None:
     from pyspark import SparkContext
 
     if SparkContext._jvm is not None:
-        with suppress(Py4JError):  # a Spark that has no such class has nothing to add
+        with suppress(Py4JError):  # a Spark version without this class has no functions to register
             SparkContext._jvm.java.lang.Class.forName(REGISTRATION)

@@ -1,15 +1,15 @@
-"""A Python that has done its imports, for Spark to start its workers from.
+"""A Python process with all imports done (the ready process), from which Spark's Python workers are forked.
 
-Spark starts an interpreter for each thing that it asks Python: which sources there are, what this one is like, what
-there is to read, and the reading itself. Each imports Spark, Arrow and us anew, one after the other: most of what a
-person waits for a session's first answer. So a local session keeps one process that has imported all of it and does
-nothing else (`python -m tailrace.pipeline.jvm.ready_python`). The program that Spark takes for its Python runs
-`hand_over`, which passes Spark's call on to that process, with its files and environment. There a child is forked,
-which goes on as the interpreter that was asked for.
+Spark starts a Python interpreter for each step of a read: look up the data sources, create the data source, plan the
+read, and read. Each interpreter imports PySpark, Arrow and Tailrace again, one after the other, which is most of the
+wait for a session's first result. So a local session keeps one process that has imported all of them and does nothing
+else (`python -m tailrace.pipeline.jvm.ready_python`). The program that Spark uses as its Python runs `hand_over`, which
+forwards Spark's call to the ready process, with its standard streams and environment. The ready process forks a child,
+which continues as the interpreter that Spark asked for.
 
-Nothing is imported that could not be forked: the threads that Arrow's and numpy's libraries start wait for work, and
-are theirs to stop at a fork; there is no random state that children would share. Elsewhere than on Linux a library of
-the system may forbid it, so it is for Linux alone.
+All imported modules are safe to fork: the threads that Arrow and numpy start are idle, and those libraries handle them
+at a fork; there is no random state that children would share. On other systems than Linux, system libraries may forbid
+a fork, so the ready process is used on Linux only.
 """
 
 import atexit
@@ -42,8 +42,8 @@ from tailrace.pipeline.jvm.hand_over import FAILED, NUMBER
 PROGRAM_NAME: Final = "python"
 DOOR_NAME: Final = "door"
 PATH_VARIABLE: Final = "PYTHONPATH"
-AS_FOR_WORKERS: Final = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}  # what Spark sets for its workers
-WANTED: Final = (  # not the one that pushes filters down: whether it was imported tells a reader if there are any
+AS_FOR_WORKERS: Final = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}  # the variables that Spark sets for its workers
+WANTED: Final = (  # not the filter pushdown worker: a reader checks if that is imported to see if there are filters
     "pyspark.worker",
     "pyspark.sql.worker.lookup_data_sources",
     "pyspark.sql.worker.create_data_source",
@@ -63,7 +63,7 @@ class ReadyPython:
         shutil.rmtree(self.program.parent, ignore_errors=True)
 
     def leave(self) -> None:
-        """For a fork of the driver: it ends with the driver, not with this."""
+        """Detach a fork of the driver: the ready process ends with the driver, not with the fork."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         atexit.unregister(self.stop)
@@ -71,7 +71,7 @@ class ReadyPython:
 
 @cache
 def ready_python() -> ReadyPython:
-    """The one of this process, begun in the background if there is none yet; OSError where there can be none."""
+    """This process's ready process, started in the background on the first call. OSError if it cannot be started."""
     folder = Path(tempfile.mkdtemp(prefix="tailrace-python-"))
     try:
         ready = _begin(folder)
@@ -99,19 +99,19 @@ def _begin(folder: Path) -> ReadyPython:
             stdout=subprocess.DEVNULL,
             env={**AS_FOR_WORKERS, **os.environ},
             pass_fds=[listener.fileno()],
-            start_new_session=True,  # Ctrl-C is for the driver
+            start_new_session=True,  # Ctrl-C goes to the driver only
         )
     return ReadyPython(program, process)
 
 
 def serve(listener: socket.socket) -> None:
-    """Fork a child for every call, until the driver is gone."""
+    """Fork a child for every call, until the driver has exited."""
     for module in WANTED:
-        with suppress(Exception):  # whoever needs it is told when it imports it
+        with suppress(Exception):  # a worker that needs the module gets the error when it imports it
             import_module(module)
     gc.freeze()
-    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # see above
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended: hand_over is told by the child
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # see module docstring
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no wait() for children: each child sends its exit code to hand_over
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     poll.register(sys.stdin, select.POLLIN)
@@ -124,19 +124,19 @@ def serve(listener: socket.socket) -> None:
 
 
 def become(connection: socket.socket) -> None:
-    """Go on as the interpreter that was asked for."""
+    """Continue as the interpreter that Spark asked for."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     call = _receive(connection)
     os.chdir(call["folder"])
     os.environ.clear()
     os.environ.update(call["environment"])
     sys.path[:] = _search_path(call["folder"])
-    # as Spark wants it: what its workers print must not wait for an end that they do not live to see
+    # Unbuffered, as Spark expects: workers may be killed before they could flush their output.
     sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), "utf-8", write_through=True)
     kind, what, *words = call["words"]
     sys.argv = [kind, *words]
     connection.sendall(NUMBER.pack(os.getpid()))
-    os.register_at_fork(after_in_child=connection.close)  # it ends with this process, not with its workers
+    os.register_at_fork(after_in_child=connection.close)  # must close when this process ends, not its workers
     code: Any = FAILED
     try:
         if kind == "-c":
@@ -166,7 +166,7 @@ def _receive(connection: socket.socket) -> Mapping[str, Any]:
 
 
 def _search_path(folder: str) -> list[str]:
-    """Where a fresh interpreter would look for modules, with the variables of now."""
+    """The module search path of a new interpreter with the current environment variables."""
     given = os.environ.get(PATH_VARIABLE, "").split(os.pathsep)
     return [folder, *(one for one in given if one), *own_path]
 
@@ -179,5 +179,5 @@ if __name__ == "__main__":
         with socket.socket(fileno=int(sys.argv[1])) as door:
             serve(door)
     finally:
-        if os.getpid() == own:  # and no child of ours
-            shutil.rmtree(sys.argv[2], ignore_errors=True)  # of a driver that was killed
+        if os.getpid() == own:  # not in a forked child
+            shutil.rmtree(sys.argv[2], ignore_errors=True)  # a killed driver could not remove it

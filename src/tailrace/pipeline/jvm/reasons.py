@@ -1,4 +1,4 @@
-"""Why a query failed, in our own words: they stand somewhere in the middle of a page of Java's."""
+"""Find Tailrace's own error message for a failed query in the middle of a page of Java output."""
 
 import re
 from typing import Final
@@ -10,13 +10,13 @@ _THEIRS: Final = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception)): (.+)$", re.MU
 
 
 def is_sparks_own(error: BaseException) -> bool:
-    """Whether Spark failed, and not one of our tasks or checks within it: then its log may say more."""
+    """Whether Spark itself failed, not a Tailrace task or check running in Spark: then Spark's log may say more."""
     is_of_spark = type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
     return is_of_spark and not _OURS.search(str(error))
 
 
 def reason(error: BaseException) -> str:
-    """The sentence of the failure that is behind an exception of Spark's; else its own first line."""
+    """The message of the failure that caused a Spark exception, or else the first line of the exception's text."""
     if isinstance(error, PipelineFailed):
         return str(error)
     text = str(error)

