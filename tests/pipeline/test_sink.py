@@ -262,7 +262,7 @@ def test_another_query_finishes_what_was_decided_before_its_tasks_run(
 def test_what_is_anothers_by_now_is_not_committed(cluster: Cluster, sink: WriteOptions, topic: str, task: Task) -> None:
     write_progress(cluster, sink.sink_id, topic, _decision(cluster, sink, [task(0), task(1)], 0))
     task(0, query="another")
-    with pytest.raises(PipelineFailed, match="somebody else writes under the names"):
+    with pytest.raises(PipelineFailed, match="somebody else writes under its transactional ids"):
         complete_decided(sink)
     assert seen(cluster, topic) == []
     assert state_of(cluster, transaction_name(sink.sink_id, 0, 0))[0] == "Ongoing"

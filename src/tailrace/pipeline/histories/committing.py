@@ -99,8 +99,8 @@ def _demand_next(one: ArchivedRange, ends: Offsets) -> None:
     """Check that the range begins where the history of its partition ends."""
     if one.start != ends.get(one.of, one.start):
         raise PipelineFailed(
-            f"{one.of} is archived up to {ends[one.of]}, and this batch begins at {one.start}; nothing was "
-            "committed. Another archive writes here; stop one of them"
+            f"{one.of} is archived up to {ends[one.of]}, but this batch begins at {one.start}; nothing was "
+            "committed. Another archive writes to this folder; stop one of them"
         )
 
 

@@ -23,6 +23,6 @@ def compacted(cluster: Cluster, topics: Sequence[str]) -> list[str]:
         if one.error_code not in (Error.NONE, Error.UNKNOWN_TOPIC_OR_PARTITION):
             raise PipelineFailed(
                 f"cannot tell whether {one.resource_name} is compacted: the broker says {Error(one.error_code).name}; "
-                "whoever asks must be allowed to describe its settings"
+                "the user needs permission to describe the topic's configuration"
             )
     return [one.resource_name for one in results if any(is_compacted(setting.value or "") for setting in one.configs)]

@@ -87,7 +87,7 @@ def _demand_fit(connection: "Connection", table: str, columns: Sequence[Column])
     there = connection.execute(f"SELECT * FROM {quoted_table(table)} WHERE false").description or ()
     missing = [one.name for one in columns if one.name not in [column.name for column in there]]
     if missing:
-        raise PipelineFailed(f"table {table} is there, and has no column {', '.join(missing)}")
+        raise PipelineFailed(f"table {table} exists, but has no column {', '.join(missing)}")
     try:
         connection.execute(
             insert_sql(table, columns, f"{quoted_table(table)} WHERE false")
@@ -95,6 +95,6 @@ def _demand_fit(connection: "Connection", table: str, columns: Sequence[Column])
     except InvalidColumnReference:
         keys = ", ".join(map(quoted, IDENTITY))
         raise PipelineFailed(
-            f"table {table} is there, and has no key by which a record is known: ALTER TABLE {quoted_table(table)} "
-            f"ADD PRIMARY KEY ({keys}), or a unique index on just these"
+            f"table {table} exists, but has no unique key on ({keys}): ALTER TABLE {quoted_table(table)} "
+            f"ADD PRIMARY KEY ({keys}), or create a unique index on exactly these columns"
         ) from None

@@ -93,8 +93,8 @@ def _demand_open(cluster: Cluster, options: WriteOptions, one: Written) -> None:
     state, producer = state_of(cluster, transaction_name(options.sink_id, one.task, one.attempt))
     if state != "Ongoing" or producer != one.producer:
         raise PipelineFailed(
-            f"the transaction of task {one.task} is {state}, or another's: its time was up, or another query "
-            "writes under this sinkId. Nothing of this batch was committed"
+            f"the transaction of task {one.task} is {state}, or belongs to another producer: it timed out, or another "
+            "query uses this sinkId. Nothing of this batch was committed"
         )
 
 

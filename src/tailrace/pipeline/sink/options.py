@@ -34,8 +34,7 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     exactly_once = options.flag("exactlyOnce", default=False)
     if exactly_once and not options.text("sinkId"):
         raise PipelineFailed(
-            "exactlyOnce needs the option sinkId, a name for this sink that stays the same over restarts, and is "
-            "no other sink's"
+            "exactlyOnce needs the option sinkId, a name that stays the same over restarts and that no other sink uses"
         )
     compression: Compression = "none"
     for name in COMPRESSIONS:

@@ -70,8 +70,8 @@ def write_progress(cluster: Cluster, sink: str, topic: str, progress: Progress) 
     note = json.dumps({**asdict(progress), "attempts": attempts})
     if len(note) > NOTE_MAX_CHARS:
         raise PipelineFailed(
-            f"the progress of sink {sink} needs {len(note)} characters, and there is room for {NOTE_MAX_CHARS}: "
-            "too many of this batch's tasks had to be tried again"
+            f"the progress of sink {sink} needs {len(note)} characters, but the limit is {NOTE_MAX_CHARS}: "
+            "too many of this batch's tasks were retried"
         )
     commit_offsets(cluster, group_of(sink), {TopicPartition(topic, 0): progress.number}, note)
 
@@ -90,15 +90,15 @@ def finish(cluster: Cluster, sink: str, progress: Progress) -> None:
     for name, state, _ in found:
         if state not in ("Ongoing", "PrepareCommit", "CompleteCommit"):
             raise PipelineFailed(
-                f"batch {progress.batch} of sink {sink} was decided, and its transaction {name} is {state}: its time "
-                "was up before it could be committed. What it held is lost; of the others, what was committed before "
-                "is there. Give the transactions of this sink more time (kafka.transaction.timeout.ms); to go on, "
-                "take another sinkId"
+                f"batch {progress.batch} of sink {sink} was decided, but its transaction {name} is {state}: it timed "
+                "out before it could be committed, and its records are lost. Transactions of this batch that were "
+                "committed before stay committed. Raise kafka.transaction.timeout.ms, and use a new sinkId to continue"
             )
     if checksum(producer for _, _, producer in found) != progress.producers:
         raise PipelineFailed(
-            f"batch {progress.batch} of sink {sink} was decided, and by now somebody else writes under the names of "
-            "its transactions. Theirs are not committed. Does another query have this sinkId? To go on, take another"
+            f"batch {progress.batch} of sink {sink} was decided, but somebody else writes under its transactional "
+            "ids now; those transactions are not committed. Check whether another query uses this sinkId, and use a "
+            "new sinkId to continue"
         )
     for name, state, producer in found:
         if state == "Ongoing":

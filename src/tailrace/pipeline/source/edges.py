@@ -88,8 +88,8 @@ def _at_times(cluster: Cluster, edge: Edge, times: Offsets, *, committed: bool) 
     too_late = [one for one, offset in found.items() if offset < 0]
     if too_late and edge.none_that_late == "error":
         raise PipelineFailed(
-            f"no record of {too_late[0]} is as late as {times[too_late[0]]}; "
-            'startingOffsetsByTimestampStrategy = "latest" would begin at the end there'
+            f"no record of {too_late[0]} is as late as {times[too_late[0]]}; to start at the end of such partitions, "
+            'set startingOffsetsByTimestampStrategy = "latest"'
         )
     return found | end_offsets(cluster, too_late, committed=committed)
 

@@ -130,6 +130,6 @@ def _refuse_for_streams(options: Options, start: Edge, query_id: str) -> None:
     if start.needs_memory and not query_id:
         raise PipelineFailed(
             "a stream that starts at `latest` needs the option queryId, a name for this query that stays the same: "
-            "Spark asks for the start again after a crash, and what came in between would be lost without a word. "
-            'Under this name it is kept on the broker. Or begin elsewhere: option("startingOffsets", "earliest").'
+            "Spark asks for the start again after a crash, and records written in between would be skipped silently. "
+            'The start is kept on the broker under this name. Or set option("startingOffsets", "earliest").'
         )

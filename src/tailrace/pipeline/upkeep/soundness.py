@@ -18,7 +18,7 @@ def sound_snapshot(folder: Path) -> Snapshot:
     missing = [*snapshot.holes, *range(snapshot.version + 1, noted + 1)]
     if missing:
         raise PipelineFailed(
-            f"commit {missing[0]} of {folder} is missing, and nobody can tell which files it names; nothing was "
+            f"commit {missing[0]} of {folder} is missing, so the files that it names are unknown; nothing was "
             "changed. `tailrace pipeline audit` says more"
         )
     if snapshot.strangers or snapshot.taken_out:
@@ -27,6 +27,6 @@ def sound_snapshot(folder: Path) -> Snapshot:
     for path, file in snapshot.live.items():
         if not (folder / path).is_file() or (folder / path).stat().st_size != file.size:
             raise PipelineFailed(
-                f"{path} is not there as it was written; nothing was changed. `tailrace pipeline audit` says more"
+                f"{path} is missing or its size has changed; nothing was changed. `tailrace pipeline audit` says more"
             )
     return snapshot
