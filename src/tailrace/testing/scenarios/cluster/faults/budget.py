@@ -65,11 +65,17 @@ class Budget:
         return all(self._is_complete(key, replicas) for key, replicas in copies.items())
 
     def _is_complete(self, key: TopicPartition, replicas: Sequence[Partition]) -> bool:
-        """Whether every voter has opened its replica, and each has all that any replica has or ever committed."""
+        """Whether every voter has opened its replica, and each has all that any replica has or ever committed.
+
+        Replicas whose logs end at the same offset but in different leader epochs have diverged: one of them has a
+        tail that it will truncate.
+        """
         end = max(self._histories.of(key).end, *(one.log.end for one in replicas))
+        epoch = max(one.log.epochs.last for one in replicas)
         opened = [one.me for one in replicas]
         return all(
             one.log.end == end
+            and one.log.epochs.last == epoch
             and one.replica.may_vote
             and one.log.damage is None
             and all(voter in opened for voter in one.replica.voters)
