@@ -54,7 +54,9 @@ class ConsumerProtocolMember:
                 await self._commit()
             draw = self._rng.random()
             if draw < LEAVE_CHANCE:
-                await self._coordinator.call(self._request(LEAVE_EPOCH), HEARTBEAT_VERSION)
+                left = await self._coordinator.call(self._request(LEAVE_EPOCH), HEARTBEAT_VERSION)
+                if left is not None and left.error_code == 0:
+                    self._history.left(self._member.member_id)
                 self._become_new_member()
             elif draw < LEAVE_CHANCE + PAUSE_CHANCE:
                 await asyncio.sleep(PAUSE_SECONDS)

@@ -6,7 +6,8 @@
 - After an offset commit was acknowledged, every OffsetFetch returns that offset or a higher one.
 - Once a member has been assigned a partition in some generation, no commit for it succeeds in an older generation.
 
-The coordinator may drop a group that is empty and has no offsets; its generations then start again.
+The coordinator may drop a group that is empty and has no offsets; its generations then start again, with a lower
+generation than before or, if every member has left, with any.
 """
 
 from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
@@ -17,6 +18,7 @@ class GroupHistory:
         self._owners: dict[tuple[int, int], str] = {}  # by generation and partition
         self._newest: dict[int, int] = {}  # by partition: the newest generation in which it was assigned
         self._committed: dict[int, int] = {}  # by partition: the highest acknowledged offset
+        self._left: dict[str, None] = {}  # members that have left the group
         self.commits = 0
 
     @property
@@ -24,7 +26,8 @@ class GroupHistory:
         return len({generation for generation, _ in self._owners})
 
     def assigned(self, generation: int, partition: int, member: str) -> None:
-        if generation < self.newest(partition) and not self._committed:
+        has_owners = any(owner not in self._left for owner in self._owners.values())
+        if not self._committed and (generation < self.newest(partition) or not has_owners):
             self._owners, self._newest = {}, {}
         self._newest[partition] = max(generation, self.newest(partition))
         owner = self._owners.setdefault((generation, partition), member)
@@ -33,6 +36,10 @@ class GroupHistory:
                 Invariant.ONE_OWNER,
                 f"partition {partition} in generation {generation} is owned by {owner} and {member}",
             )
+
+    def left(self, member: str) -> None:
+        """Record that a member has left, and owns nothing any more."""
+        self._left[member] = None
 
     def newest(self, partition: int) -> int:
         return self._newest.get(partition, -1)
