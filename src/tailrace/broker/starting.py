@@ -43,6 +43,7 @@ from tailrace.broker.metadata.meta_file import MetaFile
 from tailrace.broker.metadata.peer_addresses import PeerAddresses
 from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.node import CannotStart, Node, advertised_host
+from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import ReadAhead
 from tailrace.broker.peers import OwnLevels, Peers
@@ -58,6 +59,7 @@ from tailrace.log.directory.meta import exchange_boot_id, take_clean_marker
 from tailrace.log.directory.state_file import Unreadable
 from tailrace.model.addresses import Address
 from tailrace.model.faults import StorageFailed
+from tailrace.model.ids import TopicPartition
 from tailrace.model.settings import Settings
 from tailrace.model.topics import METADATA_PARTITION, METADATA_TOPIC, TopicSettings
 from tailrace.ports import Ports
@@ -138,10 +140,10 @@ class Startup:
         self.voter = meta.voter
         votes, quorums, hosted = await self._load(meta)
         metadata = self.metadata = await self._open_metadata(meta, hosted)
-        quorums.find = lambda key: metadata if key == METADATA_PARTITION else hosted.here(key)
+        quorums.find = partial(_member_of, hosted, metadata)
         node = self._build(meta, votes, quorums, hosted, metadata, lock)
         await node.peer_addresses.recall()
-        metadata.begin()  # the list of replicas that may not vote is on disk by now
+        metadata.member.begin()  # the list of replicas that may not vote is on disk by now
         await self._listen(meta, quorums.peers)
         await self._come_up(node)
         node.periodic.start()
@@ -208,7 +210,7 @@ class Startup:
         )
         for served in (requests, hand_overs, coordinators.markers, coordinators.transactions.membership):
             self._requests.add(served.handlers)
-        _wire(quorums, control, reactions)
+        _wire(control, reactions)
         checkpointing = Checkpointing(ports, settings.data_dir, self.partitions)
         read_ahead = ReadAhead()
         return Node(
@@ -350,8 +352,8 @@ class Startup:
         """Take part in the quorums, follow the metadata log, and start the background tasks."""
         metadata, quorums, spawn = node.metadata, node.quorums, self.background.spawn
         if node.is_sole_voter and METADATA_PARTITION not in node.hosted.may_not_vote:
-            metadata.step(Campaign())
-        quorums.opened(metadata)
+            metadata.member.step(Campaign())
+        quorums.opened(metadata.member)
         spawn(quorums.watch())
         await self._soon(lambda: metadata.leads or not node.is_sole_voter)
         if node.is_sole_voter and not metadata.leads and quorums.vote_problem is not None:
@@ -378,11 +380,15 @@ class Startup:
             await asyncio.sleep(RECHECK_S)
 
 
-def _wire(quorums: Quorums, control: "_Control", reactions: Reactions) -> None:
+def _member_of(hosted: HostedPartitions, metadata: Partition, key: TopicPartition) -> QuorumMember | None:
+    partition = metadata if key == METADATA_PARTITION else hosted.here(key)
+    return None if partition is None else partition.member
+
+
+def _wire(control: "_Control", reactions: Reactions) -> None:
     """Connect events to the parts that handle them."""
-    quorums.on_leader_changed = reactions.leader_changed
-    quorums.on_active = control.duties.became_active
-    quorums.on_repaired = control.hosted.repaired
+    control.hosted.on_leader_changed = reactions.leader_changed
+    control.hosted.on_active = control.duties.became_active
     control.follower.on_committed = reactions.committed
 
 

@@ -146,15 +146,15 @@ class ControllerRole:
         for voter in voters:
             known = image.brokers.get(voter.broker)
             if known is not None and known.directory != voter.directory and len(voters) > 1:
-                self._partition.step(RemoveVoter(voter))  # its disk was replaced
+                self._partition.member.step(RemoveVoter(voter))  # its disk was replaced
                 return
         # Only brokers that fetch now: adding one that has just died would leave two voters without a quorum.
-        fetching = dict.fromkeys(session.broker for session in self._partition.sessions)
+        fetching = dict.fromkeys(session.broker for session in self._partition.member.sessions)
         voting = [voter.broker for voter in voters]
         ready = [image.brokers[one] for one in image.live if one in fetching and one not in voting]
         if len(voters) < METADATA_VOTERS <= len(voters) + len(ready):
             # One at a time; the replica refuses a voter that has not caught up.
-            self._partition.step(AddVoter(Voter(broker=ready[0].id, directory=ready[0].directory)))
+            self._partition.member.step(AddVoter(Voter(broker=ready[0].id, directory=ready[0].directory)))
 
 
 def _found(controller: Controller) -> Proposal[None]:

@@ -18,7 +18,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
-from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.partition import Partition
 from tailrace.cluster.image import PartitionPlace
 from tailrace.model.faults import Fault
@@ -54,29 +53,27 @@ class LeaderDuties:
         self._to_check: dict[Partition, None] = {}  # partitions led here that are not at rest
         self._report_wanted = asyncio.Event()
 
-    def leader_changed(self, member: QuorumMember) -> None:
-        assert isinstance(member, Partition)
-        if member.leads and self._is_shared(member):
-            self._report_soon(member)
-        elif not member.leads:
-            self._reported.pop(member, None)
-        self.became_active(member)
+    def leader_changed(self, partition: Partition) -> None:
+        if partition.leads and self._is_shared(partition):
+            self._report_soon(partition)
+        elif not partition.leads:
+            self._reported.pop(partition, None)
+        self.became_active(partition)
 
-    def became_active(self, member: QuorumMember) -> None:
+    def became_active(self, partition: Partition) -> None:
         """The partition is no longer at rest: check it, if this broker leads it."""
-        assert isinstance(member, Partition)
-        member.is_idle = False
-        if member.leads and self._is_shared(member):
-            self._to_check[member] = None
-            if member not in self._reported:  # it had one replica until now
-                self._report_soon(member)
+        partition.member.is_idle = False
+        if partition.leads and self._is_shared(partition):
+            self._to_check[partition] = None
+            if partition not in self._reported:  # it had one replica until now
+                self._report_soon(partition)
         else:
-            self._to_check.pop(member, None)
+            self._to_check.pop(partition, None)
 
     def brokers_changed(self) -> None:
         """A broker has registered, perhaps with another disk, or was fenced."""
         for partition in self._hosted.all():
-            if partition.is_idle:
+            if partition.member.is_idle:
                 self.became_active(partition)
 
     def widened(self, topic_id: Id) -> None:
@@ -154,7 +151,7 @@ class LeaderDuties:
         elif reported is not None and self._in_sync(partition) != reported:
             self._report_soon(partition)
         elif reported is not None and self._is_settled(partition, reported):
-            partition.is_idle = True
+            partition.member.is_idle = True
             self._to_check.pop(partition, None)
 
     def _is_settled(self, partition: Partition, in_sync: tuple[int, ...]) -> bool:
@@ -193,12 +190,12 @@ class LeaderDuties:
         voters = partition.replica.voters
         for voter in voters:
             if (known := brokers.get(voter.broker)) is not None and known.directory != voter.directory:
-                partition.step(RemoveVoter(voter))
+                partition.member.step(RemoveVoter(voter))
                 return
         for broker in place.replicas:
             votes = broker in [voter.broker for voter in voters]
             if not votes and broker in brokers and _fetches(partition, broker):
-                partition.step(AddVoter(Voter(broker=broker, directory=brokers[broker].directory)))
+                partition.member.step(AddVoter(Voter(broker=broker, directory=brokers[broker].directory)))
                 return
 
     # Leadership transfer
@@ -210,11 +207,11 @@ class LeaderDuties:
         in_sync = [voter for voter in partition.replica.in_sync(now) if voter != partition.me and voter.broker in live]
         successors = [voter for voter in in_sync if to in (None, voter.broker)]
         if successors:
-            partition.step(Transfer(min(successors, key=lambda voter: not _fetches(partition, voter.broker))))
+            partition.member.step(Transfer(min(successors, key=lambda voter: not _fetches(partition, voter.broker))))
         return bool(successors)
 
 
 def _fetches(partition: Partition, broker: BrokerId) -> bool:
     """Whether a broker fetches this partition now. One that does not may have died a moment ago, while it still counts
     as in sync; a transfer to it would block writes until the transfer times out."""
-    return any(session.broker == broker for session in partition.sessions)
+    return any(session.broker == broker for session in partition.member.sessions)

@@ -17,7 +17,6 @@ from tailrace.broker.control.topic_creation import TopicCreation
 from tailrace.broker.coordination.partition_coordinator import PartitionCoordinator
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.metadata.leaders import Leaders
-from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.timers import sleep_then_read
 from tailrace.cluster.image import Topic
@@ -132,17 +131,16 @@ class Coordinator(Generic[S]):
     def committed(self, records: Sequence[object]) -> None:
         """Metadata records were committed, and are in the image already."""
 
-    def leader_changed(self, member: QuorumMember) -> None:
-        topic = self.topic
-        if topic is None or member.key.topic_id != topic.id:
-            if member.key in self._coordinators:
-                self._coordinators.pop(member.key).leader_changed()
+    def leader_changed(self, partition: Partition) -> None:
+        topic, key = self.topic, partition.key
+        if topic is None or key.topic_id != topic.id:
+            if key in self._coordinators:
+                self._coordinators.pop(key).leader_changed()
             return
-        if member.key not in self._coordinators and member.leads:
-            assert isinstance(member, Partition)
-            self._coordinators[member.key] = self._new(member)
-        if member.key in self._coordinators:
-            self._coordinators[member.key].leader_changed()
+        if key not in self._coordinators and partition.leads:
+            self._coordinators[key] = self._new(partition)
+        if key in self._coordinators:
+            self._coordinators[key].leader_changed()
 
 
 def partition_of(name: str, partitions: int) -> int:

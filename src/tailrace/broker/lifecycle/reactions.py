@@ -10,7 +10,6 @@ from tailrace.broker.coordination.coordinator import Coordinator
 from tailrace.broker.lifecycle.registration import Registration
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.metadata.peer_addresses import PeerAddresses
-from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.peers import Peers
 from tailrace.cluster.records import BrokerFenced, BrokerRegistered, FeatureRaised, PartitionWidened
@@ -60,13 +59,13 @@ class Reactions:
                 coordinator.committed(records)
             self._background.spawn(self._hosted.settle())
 
-    def leader_changed(self, member: QuorumMember) -> None:
+    def leader_changed(self, partition: Partition) -> None:
         """The role, the epoch or the leader of a hosted partition has changed."""
-        if member is self._metadata:
+        if partition is self._metadata:
             self._controller.leader_changed()
             self._registration.update()
             return
-        self._hosted.changed(member.key.topic_id)
-        self._duties.leader_changed(member)
+        self._hosted.changed(partition.key.topic_id)
+        self._duties.leader_changed(partition)
         for coordinator in self._coordinators:
-            coordinator.leader_changed(member)
+            coordinator.leader_changed(partition)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any, Final, NoReturn, cast
 
 from tailrace.broker.metadata.may_not_vote import MayNotVote
-from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.partition import Partition, closing_fault
 from tailrace.broker.replication.quorums import Quorums
 from tailrace.broker.replication.vote_journal import VoteJournal
@@ -58,6 +57,8 @@ class HostedPartitions:
         self._touched: dict[Id, None] = {}
         self._not_begun: dict[Partition, None] = {}  # opened, but not taking part in their quorums yet
         self._watchers: list[Callable[[Id], None]] = []
+        self.on_leader_changed: Callable[[Partition], None] = _ignore
+        self.on_active: Callable[[Partition], None] = _ignore
         self._settling = asyncio.Lock()
         self._checkpoints: dict[TopicPartition, Checkpoint] = {}
         self._clean = False
@@ -215,12 +216,12 @@ class HostedPartitions:
         """Take part in the quorum. The first replica of a new partition starts an election at once."""
         voters = partition.replica.voters
         brand_new = partition.log.end == 0 and partition.epoch < 0
-        partition.begin(self._quorums.timing.fetch_timeout_s if brand_new and voters[0] != self._me else 0.0)
+        partition.member.begin(self._quorums.timing.fetch_timeout_s if brand_new and voters[0] != self._me else 0.0)
         # The log's voters count, which `begin` has read.
         alone = partition.replica.voters == (self._me,) and partition.key not in self.may_not_vote
         if alone or (brand_new and voters[0] == self._me):
-            partition.step(Campaign())
-        self._quorums.opened(partition)
+            partition.member.step(Campaign())
+        self._quorums.opened(partition.member)
 
     async def _remove(self, topic_id: Id) -> None:
         for partition in self._topics.pop(topic_id, []):
@@ -228,7 +229,7 @@ class HostedPartitions:
                 continue
             name = partition.name.rpartition("-")[0]
             partition.resign(UnknownTopic(f"topic {name} was deleted"))
-            self._quorums.closed(partition)
+            self._quorums.closed(partition.member)
             self._not_begun.pop(partition, None)
             try:
                 await partition.log.delete()
@@ -299,7 +300,7 @@ class HostedPartitions:
             now=self._quorums.now(),
             chance=self._quorums.chance(),
         )
-        return Partition(name, key, log, replica, self._quorums)
+        return Partition(name, key, log, replica, self._quorums, events=self)
 
     async def _handle_damage(self, name: str, log: Log, *, sole: bool) -> None:
         """With other voters: drop the damaged log and fetch all of it again. A sole voter keeps the good part."""
@@ -310,20 +311,30 @@ class HostedPartitions:
             await self.may_not_vote.store()
             await log.start_over()
 
-    def repaired(self, member: QuorumMember) -> None:
-        self._quorums.spawn(self._repaired(member))
+    # PartitionEvents, which partitions call
 
-    async def _repaired(self, member: QuorumMember) -> None:
-        self.may_not_vote.remove([member.key])
+    def leader_changed(self, partition: Partition) -> None:
+        self.on_leader_changed(partition)
+
+    def became_active(self, partition: Partition) -> None:
+        self.on_active(partition)
+
+    def repaired(self, partition: Partition) -> None:
+        self._quorums.spawn(self._repaired(partition))
+
+    async def _repaired(self, partition: Partition) -> None:
+        self.may_not_vote.remove([partition.key])
         try:
-            await member.log.refilled()
+            await partition.log.refilled()
             await self.may_not_vote.store()
         except (
             OSError,
             StorageFailed,
         ) as error:  # after a restart it must catch up again before it votes, which costs only time
             logger.error(
-                "%s: cannot remove it from may-not-vote, after a restart it must catch up again: %s", member.name, error
+                "%s: cannot remove it from may-not-vote, after a restart it must catch up again: %s",
+                partition.name,
+                error,
             )
 
     def folder_of(self, key: TopicPartition) -> str:
@@ -359,3 +370,7 @@ def _is_behind(log: Log, start: int) -> bool:
     """Whether the log start must move up to `start`. A read-only log stays, unless the move removes its damage."""
     past_damage = log.failed is None and log.damage is not None and log.damage.offset < start
     return start > log.start and (log.refusal is None or past_damage)
+
+
+def _ignore(partition: Partition) -> None:
+    pass

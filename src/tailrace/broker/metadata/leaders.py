@@ -102,4 +102,4 @@ def _is_electing(partition: Partition, place: PartitionPlace) -> bool:
     that get a dead one wait for its timeout."""
     if partition.leader is None:
         return partition.epoch > place.epoch
-    return partition.epoch >= place.epoch and partition.leader_is_gone
+    return partition.epoch >= place.epoch and partition.member.leader_is_gone

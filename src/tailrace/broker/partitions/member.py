@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tailrace.broker.partitions.member_ports import FollowerView, MemberPorts
+from tailrace.broker.partitions.member_ports import FollowerView, MemberObserver, MemberPorts
 from tailrace.broker.partitions.quorum_batches import leader_change_of, voters_of
 from tailrace.log.log import Appended, Log
 from tailrace.model.faults import CorruptBatch, StorageFailed
@@ -35,15 +35,25 @@ TRUNCATE_RETRY_S: Final = 0.5
 
 
 class QuorumMember:
-    def __init__(self, name: str, key: TopicPartition, log: Log, replica: Replica, ports: MemberPorts) -> None:
+    def __init__(
+        self,
+        name: str,
+        key: TopicPartition,
+        log: Log,
+        replica: Replica,
+        ports: MemberPorts,
+        observer: MemberObserver,
+    ) -> None:
         self.name = name  # topic-partition, for messages
         self.key = key
         self.log = log
         self.replica = replica
         self.ports = ports
+        self._observer = observer
         self.sessions: dict[FollowerView, None] = {}  # of followers that fetch this partition from here
         self.offline: StorageFailed | None = None
         self.closed = False  # the topic was deleted, or this replica was removed
+        self.leader_is_gone = False  # lost its connection or resigned a moment ago: an election is under way
         self.wakes_at: float | None = None  # when `tick` is scheduled
         self.is_idle = False  # idle leader, skipped by the periodic checks until something happens to it
         # Elected, but the leader-change batch is not committed: the high watermark known here may still be lower than
@@ -108,6 +118,7 @@ class QuorumMember:
             self.go_offline(StorageFailed(f"{self.name}: {error}"))
             return
         self._carry_out(effects, records)
+        self._observer.progressed()
 
     def _defer(self, event: Event) -> None:
         """Keep an event until the log is truncated; a tick follows then anyway, and peers repeat dropped messages."""
@@ -151,18 +162,25 @@ class QuorumMember:
             if led and known[0] is not Role.LEADER:
                 self.announcing = False
                 self._deposed()
-            self._role_changed()
+            self._observer.role_changed()
         if not replica.timed_by_pulse:
             self.ports.wake(self)
         self.ports.fetch_changed(self)
+        self._check_leader_is_gone()
 
-    def _role_changed(self) -> None:
-        """The role, the epoch or the leader has changed."""
-        self.ports.leader_changed(self)
+    def _check_leader_is_gone(self) -> None:
+        """A leader that fell silent may still serve others; one that was lost right after an answer does not."""
+        following, is_gone = self.replica.following, False
+        if following is not None and following.given_up:
+            is_gone = self._now() - following.heard_at < self.replica.timing.fetch_timeout_s
+        if is_gone != self.leader_is_gone:
+            self.leader_is_gone = is_gone
+            self._observer.leader_changed()
 
     def _deposed(self) -> None:
         for session in list(self.sessions):
             session.deposed(self)
+        self._observer.deposed()
 
     # The log
 
@@ -219,6 +237,7 @@ class QuorumMember:
         for offset, voters in self.log.voter_sets[known:]:
             self.step(VotersAppended(Offset(offset), _voters(voters)))
         self.progress()
+        self.log.producers.transactions.settle(self.high_watermark)
 
     async def _truncate(self, end: int) -> None:
         """Truncate the log, and retry while the disk has no room for the mark that this writes."""
@@ -285,7 +304,7 @@ class QuorumMember:
         if self.log.durable >= wanted[1]:
             logger.info("%s: caught up after data loss; voting again", self.name)
             self.step(Repaired())
-            self.ports.repaired(self)
+            self._observer.repaired()
 
     # Progress
 
@@ -304,19 +323,21 @@ class QuorumMember:
             self._high_watermark_moved()
         if replica.leadership is None:
             self.ports.fetch_changed(self)
+        self._observer.progressed()
 
     def mark_active(self) -> None:
         """Something happened: followers may fall behind, or have caught up. Resume the periodic checks."""
         if self.is_idle:
-            self.ports.became_active(self)
+            self._observer.became_active()
 
     def _high_watermark_moved(self) -> None:
         """The high watermark has moved."""
         if self.announcing:
             self.announcing = False
-            self.ports.leader_changed(self)
+            self._observer.leader_changed()
         for session in self.sessions:
             session.committed(self)
+        self._observer.high_watermark_moved()
 
     def _synced(self) -> None:
         self.progress()
@@ -348,7 +369,7 @@ class QuorumMember:
         self._deferred.clear()
         self.announcing = False
         self._deposed()
-        self.ports.leader_changed(self)
+        self._observer.leader_changed()
         self.ports.fetch_changed(self)
 
     def _now(self) -> float:

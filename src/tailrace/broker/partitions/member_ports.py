@@ -39,12 +39,28 @@ class MemberPorts(Protocol):
     def durable_moved(self, member: "QuorumMember") -> None:
         """A follower's durable offset is ahead of what its leader knows."""
 
-    def leader_changed(self, member: "QuorumMember") -> None: ...
 
-    def became_active(self, member: "QuorumMember") -> None:
+class MemberObserver(Protocol):
+    """The partition that a quorum member belongs to, which answers those who wait for its progress."""
+
+    def progressed(self) -> None:
+        """An event was processed, the log has grown, or more of it is durable."""
+
+    def high_watermark_moved(self) -> None: ...
+
+    def role_changed(self) -> None:
+        """The role, the epoch or the leader has changed."""
+
+    def leader_changed(self) -> None:
+        """A new leader takes reads, the leader was lost, or this replica went offline."""
+
+    def deposed(self) -> None:
+        """This replica is no longer the leader."""
+
+    def became_active(self) -> None:
         """An idle leader is active again."""
 
-    def repaired(self, member: "QuorumMember") -> None:
+    def repaired(self) -> None:
         """The replica has caught up after data loss, and votes again."""
 
 

@@ -6,7 +6,7 @@ waiting producers are answered in offset order and waiting readers are notified.
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.member_ports import MemberPorts
@@ -26,11 +26,10 @@ from tailrace.model.faults import (
     UnknownLeaderEpoch,
     Unverified,
 )
-from tailrace.model.ids import NOBODY, Epoch, TopicPartition
+from tailrace.model.ids import NOBODY, BrokerId, Epoch, TopicPartition
 from tailrace.model.topics import INTERNAL_TOPICS
-from tailrace.raft.events import Event, Resign
-from tailrace.raft.leader_view import LeaderView
-from tailrace.raft.replica import Replica, Role
+from tailrace.raft.events import Resign
+from tailrace.raft.replica import Replica, Role, Voter
 from tailrace.raft.voters import majority
 from tailrace.records.control import marker_batch
 from tailrace.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, check_batch
@@ -43,9 +42,34 @@ READABLE_ROLES: Final = (Role.FOLLOWER, Role.OBSERVER)
 CONTROL_OR_TRANSACTIONAL: Final = CONTROL_BIT | TRANSACTIONAL_BIT
 
 
-class Partition(QuorumMember):
-    def __init__(self, name: str, key: TopicPartition, log: Log, replica: Replica, ports: MemberPorts) -> None:
-        super().__init__(name, key, log, replica, ports)
+class PartitionEvents(Protocol):
+    """What a partition reports to its broker."""
+
+    def leader_changed(self, partition: "Partition") -> None:
+        """The role, the epoch or the leader has changed, or whether it can be reached."""
+
+    def became_active(self, partition: "Partition") -> None: ...
+
+    def repaired(self, partition: "Partition") -> None: ...
+
+
+class Partition:
+    def __init__(
+        self,
+        name: str,
+        key: TopicPartition,
+        log: Log,
+        replica: Replica,
+        ports: MemberPorts,
+        events: PartitionEvents,
+    ) -> None:
+        self.name = name  # topic-partition, for messages
+        self.key = key
+        self.log = log
+        self.replica = replica
+        self.member = QuorumMember(name, key, log, replica, ports, observer=self)
+        self._clock = ports.clock
+        self._events = events
         self.bytes_appended = 0  # since the start: a waiting Fetch counts new bytes by it without reading
         self._ack_waiters = OffsetWaiters()  # of clients, for acks=all
         self._commit_waiters = OffsetWaiters()  # of coordinators, for the high watermark
@@ -53,7 +77,32 @@ class Partition(QuorumMember):
         self._refused_at = -PIPELINE_MAX_S  # when a batch that will be resent may last have been refused
         self.guards = Guards()
         self.is_internal = name.rpartition("-")[0] in INTERNAL_TOPICS
-        self.leader_is_gone = False  # lost its connection or resigned a moment ago: an election is under way
+
+    @property
+    def me(self) -> Voter:
+        return self.replica.me
+
+    @property
+    def epoch(self) -> Epoch:
+        return self.replica.epoch
+
+    @property
+    def high_watermark(self) -> int:
+        return self.replica.high_watermark
+
+    @property
+    def leads(self) -> bool:
+        return self.member.leads
+
+    @property
+    def leader(self) -> BrokerId | None:
+        """The leader, as far as this replica knows."""
+        return self.member.leader
+
+    @property
+    def offline(self) -> StorageFailed | None:
+        """Why this replica is offline; None: it is not."""
+        return self.member.offline
 
     # Writing
 
@@ -69,18 +118,18 @@ class Partition(QuorumMember):
         try:
             appended = self._append(batch, acks, guard)
         except (NotLeader, NotEnoughReplicas, StorageFailed, Unverified):
-            self._refused_at = self._now()
+            self._refused_at = self._clock.monotonic()
             raise
         except OutOfOrderSequence as fault:
             raise self._why_out_of_order(fault) from None
         if not appended.duplicate:
             self.bytes_appended += len(batch)
-            self.progress()
+            self.member.progress()
         return appended
 
     def _append(self, batch: memoryview, acks: int, guard: Guard | None) -> Appended:
-        leadership, log = self.replica.leadership, self.log
-        if leadership is None or self.announcing or self.offline is not None:
+        leadership, log, member = self.replica.leadership, self.log, self.member
+        if leadership is None or member.announcing or member.offline is not None:
             self._require_writable()
         if self.is_internal:
             raise InvalidTopicName(f"{self.name} is an internal topic, only brokers write to it")
@@ -93,7 +142,7 @@ class Partition(QuorumMember):
             raise self._not_leader("is handing over leadership")
         if header.base_sequence > 0 and log.producers.get(header.producer_id) is None and self._refused_lately():
             raise self._not_leader(f"may have refused a batch before sequence {header.base_sequence}")
-        return log.append(batch, header, self.replica.epoch, self.ports.clock.wall_ms())
+        return log.append(batch, header, self.replica.epoch, self._clock.wall_ms())
 
     async def write_marker(
         self,
@@ -114,7 +163,7 @@ class Partition(QuorumMember):
                 producer_id=producer_id,
                 producer_epoch=producer_epoch,
                 coordinator_epoch=coordinator_epoch,
-                timestamp=self.ports.clock.wall_ms(),
+                timestamp=self._clock.wall_ms(),
             )
             self.append_own(batch)
         self.guards.invalidate(producer_id, committed)
@@ -122,8 +171,9 @@ class Partition(QuorumMember):
 
     def _require_writable(self) -> None:
         """A new leader takes writes once its leader-change batch is in the log, and reads once that is committed."""
-        announced = self.announcing and self.log.epochs.last == self.epoch
-        if self.replica.role is not Role.LEADER or (self.announcing and not announced) or self.offline is not None:
+        member = self.member
+        announced = member.announcing and self.log.epochs.last == self.epoch
+        if self.replica.role is not Role.LEADER or (member.announcing and not announced) or member.offline is not None:
             raise self._commit_fault() or self._not_leader("is not the leader")
 
     def _why_out_of_order(self, fault: OutOfOrderSequence) -> Fault:
@@ -134,11 +184,11 @@ class Partition(QuorumMember):
         return self._not_leader(f"may have refused an earlier batch: {fault}") if self._refused_lately() else fault
 
     def _refused_lately(self) -> bool:
-        return self._now() - self._refused_at < PIPELINE_MAX_S
+        return self._clock.monotonic() - self._refused_at < PIPELINE_MAX_S
 
     def _require_in_sync(self) -> None:
         wanted = self.log.settings.min_insync_replicas
-        in_sync = len(self.replica.in_sync(self._now()))
+        in_sync = len(self.replica.in_sync(self._clock.monotonic()))
         if in_sync < wanted:
             raise NotEnoughReplicas(f"{self.name}: ISR size is {in_sync}, min.insync.replicas is {wanted}")
 
@@ -147,7 +197,7 @@ class Partition(QuorumMember):
         self.require_leader()
         if self.replica.hands_over:
             raise self._not_leader("is handing over leadership")
-        return self.append_control(batch, self.ports.clock.wall_ms())
+        return self.member.append_control(batch, self._clock.wall_ms())
 
     @property
     def acknowledged(self) -> int:
@@ -182,7 +232,7 @@ class Partition(QuorumMember):
                 "%s: offsets %d to %d are lost; the log restarts behind them", self.name, self.log.end, start - 1
             )
             await self.log.truncate_fully_and_start_at(start)
-            self.progress()
+            self.member.progress()
         else:
             return False
         return True
@@ -190,8 +240,8 @@ class Partition(QuorumMember):
     def hears_quorum(self) -> bool:
         """Whether a majority is connected now and has fetched recently. Followers whose connection is lost may elect
         another leader at any moment, so only a leader that passes this check may answer reads of its state."""
-        since = self._now() - self.replica.timing.check_quorum_s
-        connected = [session.broker for session in self.sessions if session.confirmed_at >= since]
+        since = self._clock.monotonic() - self.replica.timing.check_quorum_s
+        connected = [session.broker for session in self.member.sessions if session.confirmed_at >= since]
         voters = self.replica.voters
         return sum(voter == self.me or voter.broker in connected for voter in voters) >= majority(len(voters))
 
@@ -232,7 +282,7 @@ class Partition(QuorumMember):
     # Checks
 
     def require_leader(self) -> None:
-        if self.replica.role is not Role.LEADER or self.announcing or self.offline is not None:
+        if not self.member.leads:
             raise self._commit_fault() or self._not_leader("is not the leader")
 
     def require_readable(self) -> None:
@@ -268,29 +318,14 @@ class Partition(QuorumMember):
         hint, epoch = (NOBODY, Epoch(-1)) if leader in (None, self.me.broker) else (leader, self.epoch)
         return NotLeader(f"{self.name}: this broker {why}", leader=hint or NOBODY, epoch=epoch)
 
-    # Effects of the quorum
+    # Called by the quorum member
 
-    def progress(self) -> None:
-        super().progress()
-        if self._ack_waiters:
-            self._answer_acks_all()
-
-    def step(self, event: Event, records: memoryview | None = None) -> None:
-        super().step(event, records)
-        if self._ack_waiters:
-            self._answer_acks_all()
-
-    def _answer_acks_all(self) -> None:
+    def progressed(self) -> None:
         """If min.insync.replicas exceeds a majority, acks=all may be fulfilled long after the offset was committed."""
-        if self.log.settings.min_insync_replicas > 1:
+        if self._ack_waiters and self.log.settings.min_insync_replicas > 1:
             self._ack_waiters.reached(self.acknowledged)
 
-    def _append_fetched(self, records: memoryview) -> None:
-        super()._append_fetched(records)
-        self.log.producers.transactions.settle(self.high_watermark)
-
-    def _high_watermark_moved(self) -> None:
-        super()._high_watermark_moved()
+    def high_watermark_moved(self) -> None:
         if self._ack_waiters:
             self._ack_waiters.reached(self.acknowledged)
         if self._commit_waiters:
@@ -298,35 +333,31 @@ class Partition(QuorumMember):
         if self._watchers:
             self._notify_watchers()
 
-    def _after_event(self) -> None:
-        super()._after_event()
-        following = self.replica.following
-        is_gone = following is not None and following.given_up and self._heard_recently(following)
-        if is_gone != self.leader_is_gone:
-            self.leader_is_gone = is_gone
-            self.ports.leader_changed(self)
-
-    def _heard_recently(self, following: LeaderView) -> bool:
-        """A leader that fell silent may still serve others; one that was lost right after an answer does not."""
-        return self._now() - following.heard_at < self.replica.timing.fetch_timeout_s
-
-    def _role_changed(self) -> None:
-        super()._role_changed()
+    def role_changed(self) -> None:
+        self._events.leader_changed(self)
         if self.replica.role is Role.LEADER and self.replica.voters != (self.me,):
-            self._refused_at = self._now()  # the previous leader has refused batches since then
+            self._refused_at = self._clock.monotonic()  # the previous leader has refused batches since then
         self._notify_watchers()
+
+    def leader_changed(self) -> None:
+        self._events.leader_changed(self)
+
+    def became_active(self) -> None:
+        self._events.became_active(self)
+
+    def repaired(self) -> None:
+        self._events.repaired(self)
+
+    def deposed(self) -> None:
+        self._fail_waiting(self._commit_fault() or self._not_leader("is no longer the leader"))
 
     def _notify_watchers(self) -> None:
         for notify in list(self._watchers):
             notify()
 
-    def _deposed(self) -> None:
-        super()._deposed()
-        self._fail_waiting(self._commit_fault() or self._not_leader("is no longer the leader"))
-
     def resign(self, fault: Fault) -> None:
         """Resign as leader, and fail all waiters with `fault`."""
-        self.step(Resign())
+        self.member.step(Resign())
         self._fail_waiting(fault)
 
     def _fail_waiting(self, fault: Fault) -> None:

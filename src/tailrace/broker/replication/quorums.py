@@ -60,9 +60,6 @@ class Quorums(MemberPorts, PeerEvents):
         self.timing = timing_of(settings)
         self.peers = connect(self)
         self.find: Find = _none_hosted
-        self.on_leader_changed: Callable[[QuorumMember], None] = _ignore
-        self.on_active: Callable[[QuorumMember], None] = _ignore
-        self.on_repaired: Callable[[QuorumMember], None] = _ignore
         self._ports = ports
         self._settings = settings
         self._vote_batches = VoteBatches(journal, spawn)
@@ -135,15 +132,6 @@ class Quorums(MemberPorts, PeerEvents):
                     session.take_answer(member, message)
         else:
             self.peers.send(message.to.broker, member.key, message)
-
-    def leader_changed(self, member: QuorumMember) -> None:
-        self.on_leader_changed(member)
-
-    def became_active(self, member: QuorumMember) -> None:
-        self.on_active(member)
-
-    def repaired(self, member: QuorumMember) -> None:
-        self.on_repaired(member)
 
     # Fetching
 
@@ -295,7 +283,3 @@ class Quorums(MemberPorts, PeerEvents):
 
 def _none_hosted(key: TopicPartition) -> QuorumMember | None:
     return None
-
-
-def _ignore(member: QuorumMember) -> None:
-    pass

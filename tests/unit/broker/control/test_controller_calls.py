@@ -27,7 +27,7 @@ async def test_a_controller_whose_followers_were_reset_does_not_answer(brokers: 
     assert metadata.hears_quorum()
     for one in (2, 3):
         brokers.kill(one)
-    await brokers.until(lambda: not metadata.sessions)
+    await brokers.until(lambda: not metadata.member.sessions)
     assert has_quorum(metadata.replica, brokers[1].ports.clock.monotonic())
     with pytest.raises(NotLeader, match="majority"):
         await brokers.machine(1).run(controller.settled())

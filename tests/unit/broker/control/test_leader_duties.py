@@ -17,7 +17,7 @@ def in_sync(brokers: Brokers, topic: str) -> tuple[int, ...]:
 
 async def is_idle(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1, 2, 3))
-    await brokers.until(lambda: brokers.replica(1, "t").is_idle)
+    await brokers.until(lambda: brokers.replica(1, "t").member.is_idle)
 
 
 def paused(brokers: Brokers) -> None:
@@ -39,7 +39,7 @@ async def test_a_silent_follower_leaves_the_isr(brokers: Brokers, gone: Callable
     await is_idle(brokers)
     gone(brokers)
     await brokers.until(lambda: in_sync(brokers, "t") == (1, 2))
-    assert not brokers.replica(1, "t").is_idle
+    assert not brokers.replica(1, "t").member.is_idle
 
 
 @simulated(replica_lag_time_max_ms=2000)
@@ -48,15 +48,15 @@ async def test_a_follower_that_is_back_joins_the_isr_and_the_partition_rests_aga
     brokers.kill(3)
     await brokers.until(lambda: in_sync(brokers, "t") == (1, 2))
     await brokers.start(3)
-    await brokers.until(lambda: in_sync(brokers, "t") == (1, 2, 3) and brokers.replica(1, "t").is_idle)
+    await brokers.until(lambda: in_sync(brokers, "t") == (1, 2, 3) and brokers.replica(1, "t").member.is_idle)
 
 
 @simulated()
 async def test_a_partition_that_is_written_to_is_not_at_rest(brokers: Brokers) -> None:
     await is_idle(brokers)
     brokers.append(1, "t")
-    assert not brokers.replica(1, "t").is_idle
-    await brokers.until(lambda: brokers.replica(1, "t").is_idle)
+    assert not brokers.replica(1, "t").member.is_idle
+    await brokers.until(lambda: brokers.replica(1, "t").member.is_idle)
 
 
 @pytest.mark.parametrize("replicas", [(3, 1, 2), (1, 2, 3)])

@@ -4,6 +4,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from tailrace.broker.partitions.member import QuorumMember
+from tailrace.broker.partitions.partition import Partition
 from tailrace.log.log import Log
 from tailrace.model.ids import NO_EPOCH, BrokerId, Id, Offset, TopicPartition
 from tailrace.model.settings import Settings
@@ -27,7 +28,6 @@ class Noting:
         self.votes: list[Vote] = []
         self.sent: list[Message] = []
         self.woken: list[QuorumMember] = []
-        self.repaired_ones: list[QuorumMember] = []
 
     @property
     def clock(self) -> Clock:
@@ -57,14 +57,14 @@ class Noting:
     def durable_moved(self, member: QuorumMember) -> None:
         pass
 
-    def leader_changed(self, member: QuorumMember) -> None:
+    def leader_changed(self, partition: Partition) -> None:
         pass
 
-    def became_active(self, member: QuorumMember) -> None:
+    def became_active(self, partition: Partition) -> None:
         pass
 
-    def repaired(self, member: QuorumMember) -> None:
-        self.repaired_ones.append(member)
+    def repaired(self, partition: Partition) -> None:
+        pass
 
 
 async def a_member(ports: Ports, shell: Noting, number: int = 0) -> QuorumMember:
@@ -88,4 +88,4 @@ async def a_member(ports: Ports, shell: Noting, number: int = 0) -> QuorumMember
         epochs=log.epochs,
         now=ports.clock.monotonic(),
     )
-    return QuorumMember(f"t-{number}", key, log, replica, shell)
+    return Partition(f"t-{number}", key, log, replica, shell, events=shell).member

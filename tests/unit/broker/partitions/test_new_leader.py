@@ -39,7 +39,7 @@ async def test_it_takes_batches_before_it_lets_anybody_read(cluster: Clustered) 
     assert await produce(cluster, 1, 0, acks=1) == Error.NONE
     successor = hand_over(cluster, leader=1, to=2)  # which does not know yet that the record is committed
     async with asyncio.timeout(10):
-        while not successor.announcing:  # noqa: ASYNC110
+        while not successor.member.announcing:  # noqa: ASYNC110
             await asyncio.sleep(0)
     with pytest.raises(NotLeader):
         successor.require_leader()

@@ -16,12 +16,12 @@ async def test_a_high_watermark_is_heard_though_another_partition_was_in_a_hurry
     for name in ("t", "hasty"):
         await brokers.make_topic(name, (1, 2, 3))
     leader, follower, hasty = brokers.replica(1, "t"), brokers.replica(2, "t"), brokers.replica(2, "hasty")
-    fetcher = brokers[2].quorums._fetching[follower]
+    fetcher = brokers[2].quorums._fetching[follower.member]
     for _ in range(BURSTS):
         for _ in range(3):
             end = brokers.append(1, "t")
             await brokers.elapse(brokers.world.random.uniform(0, 0.01))
-            brokers.within(2, partial(fetcher.ask_again, hasty))
+            brokers.within(2, partial(fetcher.ask_again, hasty.member))
             await brokers.elapse(brokers.world.random.uniform(0, 0.01))
         for replica in (leader, follower):
             await brokers.until(lambda one=replica, all_of_it=end: one.high_watermark == all_of_it, within_seconds=3.0)  # type: ignore[misc]
@@ -35,8 +35,8 @@ async def test_a_high_watermark_is_heard_though_the_partition_left_and_came_back
     quorums = brokers[2].quorums
 
     def leave_and_return() -> None:
-        quorums._leave(follower)
-        quorums.fetch_changed(follower)
+        quorums._leave(follower.member)
+        quorums.fetch_changed(follower.member)
 
     for _ in range(BURSTS):
         end = brokers.append(1, "t")

@@ -21,7 +21,7 @@ async def test_silence_is_noticed_after_a_fetch_that_had_to_wait_for_the_disk(br
     brokers.machine(1).storage.odds = slow_disk
     brokers.append(1, "cold")
     await brokers.elapse(0.01)
-    follower = brokers.replica(2, "t")
+    follower = brokers.replica(2, "t").member
     brokers.within(2, partial(brokers[2].quorums._fetching[follower].ask_again, follower))
     await brokers.elapse(0.01)
     brokers.machine(2).pause()

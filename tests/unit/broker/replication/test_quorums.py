@@ -91,13 +91,13 @@ async def test_a_leader_without_room_lets_another_lead(brokers: Brokers) -> None
     for one in (second, third):
         brokers.machine(one.me.broker).storage.fill(0, below=one.log.folder)
     brokers.kill(1)
-    await brokers.until(lambda: any(one.announcing for one in (second, third)), within_seconds=20.0)
-    leader, other = (second, third) if second.announcing else (third, second)
+    await brokers.until(lambda: any(one.member.announcing for one in (second, third)), within_seconds=20.0)
+    leader, other = (second, third) if second.member.announcing else (third, second)
     brokers.machine(other.me.broker).storage.make_room()
     await brokers.until(lambda: other.replica.role is Role.LEADER, within_seconds=20.0)
     await brokers.start(1)
     await brokers.until(lambda: other.leads, within_seconds=20.0)
-    assert not leader.announcing
+    assert not leader.member.announcing
 
 
 @simulated()
@@ -106,8 +106,8 @@ async def test_a_deleted_partition_wants_nothing_any_more_whatever_ends_late(bro
     await brokers.make_topic("t", (1, 2, 3))
     partition, quorums = brokers.replica(3, "t"), brokers[3].quorums
     await brokers.delete_topic("t")
-    await brokers.until(lambda: "t" not in brokers[3].hosted.image.topics and partition not in quorums._fetching)
+    await brokers.until(lambda: "t" not in brokers[3].hosted.image.topics and partition.member not in quorums._fetching)
     vote = Vote(epoch=partition.epoch, voter=NO_VOTER)
-    brokers.within(3, lambda: partition.vote_stored(vote))
-    brokers.within(3, partition.tick)
-    assert partition not in quorums._fetching
+    brokers.within(3, lambda: partition.member.vote_stored(vote))
+    brokers.within(3, partition.member.tick)
+    assert partition.member not in quorums._fetching

@@ -74,7 +74,7 @@ class Disturbances:
             for partition in list(partitions_of(server)):
                 wanted = [voter for voter in partition.replica.others if voter == target]
                 if partition.replica.role is Role.LEADER and wanted:
-                    partition.step(Transfer(wanted[0]))
+                    partition.member.step(Transfer(wanted[0]))
 
         if server.runs and not server.paused and to.runs:
             self._coverage.transfers += 1
@@ -150,7 +150,7 @@ class Disturbances:
         successor = self._rng.choice(partition.replica.others)
 
         async def step() -> None:
-            partition.step(Transfer(successor))
+            partition.member.step(Transfer(successor))
 
         self._coverage.transfers += 1
         server.machine.spawn(step())

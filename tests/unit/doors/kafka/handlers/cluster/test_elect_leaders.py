@@ -60,7 +60,7 @@ async def test_a_leader_says_when_another_was_elected_instead(cluster: Clustered
     wanted = HandOver(partitions=(PartitionToHandOver(topic_id=topic_id, partition=0, to=3),))
     handing = asyncio.ensure_future(cluster[1].node.controller_calls._serve(cluster[1].node.broker_id, wanted))
     await until(lambda: not replica.leads)
-    replica.step(BeginEpoch(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(epoch + 5)))
+    replica.member.step(BeginEpoch(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(epoch + 5)))
     answer: Any = await asyncio.wait_for(handing, ANSWER_MAX_S)
     (said,) = [(one.error_code, one.error_message) for one in answer.partitions]
     instead = [(Error.NOT_LEADER_OR_FOLLOWER, f"broker {one} was elected instead") for one in (2, 1)]

@@ -165,7 +165,7 @@ async def test_a_wait_without_an_epoch_ends_too_when_it_could_go_on_here(cluster
         waiting = cluster[broker].client.send(fetch(0, wait_ms=60_000), 12)
         await parked(cluster, broker)
         replica = cluster.replica(broker, "t")
-        replica.step(BeginEpoch(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(replica.epoch + 1)))
+        replica.member.step(BeginEpoch(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(replica.epoch + 1)))
         assert replica.leader == 2
         assert (await answered(waiting)).error_code == Error.NONE
         await until(lambda: any(cluster.replica(one, "t").leads for one in cluster.ids))
@@ -176,7 +176,7 @@ async def test_a_follower_whose_leader_is_gone_is_not_read(cluster: Clustered) -
     await cluster.make_topic("t")
     replica = cluster.replica(3, "t")
     replica.require_readable()
-    replica.step(LeaderDisconnected(leader=BrokerId(1), live=(BrokerId(2),)))
+    replica.member.step(LeaderDisconnected(leader=BrokerId(1), live=(BrokerId(2),)))
     with pytest.raises(NotLeader):
         replica.require_readable()
 

@@ -114,5 +114,5 @@ async def test_the_reported_leader_is_not_named_once_a_higher_epoch_was_seen(clu
     await until(lambda: node.hosted.image.topics["t"].partitions[0].leader == 1)
     fault = NotLeader("not here")
     assert node.services.topics.leader_hint("t", 0, fault) == (1, replica.epoch)
-    replica.step(EpochSeen(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(replica.epoch + 1)))
+    replica.member.step(EpochSeen(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(replica.epoch + 1)))
     assert node.services.topics.leader_hint("t", 0, fault) == NO_HINT

@@ -22,7 +22,7 @@ async def led_by(cluster: Clustered, broker: int) -> tuple[Error, int]:
 
 def lose_the_leader(follower: Partition) -> None:
     """As a reset connection does; others stand before this one."""
-    follower.step(LeaderDisconnected(BrokerId(1), (BrokerId(2),)))
+    follower.member.step(LeaderDisconnected(BrokerId(1), (BrokerId(2),)))
 
 
 @with_cluster()
@@ -32,7 +32,7 @@ async def test_a_follower_whose_leader_was_reset_names_nobody(cluster: Clustered
     lose_the_leader(cluster.replica(3, "t"))
     assert cluster[3].node.leaders.one(cluster[3].node.hosted.image.topics["t"], 0).leader == -1
     assert await led_by(cluster, 2) == (Error.NONE, 1)  # which still hears it
-    await until(lambda: not cluster.replica(3, "t").leader_is_gone)  # it is there after all
+    await until(lambda: not cluster.replica(3, "t").member.leader_is_gone)  # it is there after all
     assert await led_by(cluster, 3) == (Error.NONE, 1)
 
 
@@ -46,7 +46,7 @@ async def test_a_voter_in_an_epoch_without_a_leader_names_nobody(cluster: Cluste
     request = VoteRequest(
         sender=nobody_elected, to=voter.me, epoch=begun, end=Offset(0), last_epoch=Epoch(-1), pre=False
     )
-    voter.step(request)
+    voter.member.step(request)
     assert voter.leader is None
     assert cluster[3].node.leaders.one(cluster[3].node.hosted.image.topics["t"], 0).leader == -1
     await until(lambda: cluster.replica(3, "t").leader is not None)
