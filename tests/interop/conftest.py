@@ -61,7 +61,7 @@ def bootstrap() -> Iterator[str]:
         return
     from tailrace.testing import Broker
 
-    with Broker(group_consumer_session_timeout_ms=6000) as broker:  # as long as a killed member is waited for
+    with Broker(group_consumer_session_timeout_ms=12_000) as broker:  # a client in Java needs seconds to start again
         yield broker.bootstrap
 
 
