@@ -2,12 +2,16 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from tailrace.cli.failure import NotFound
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+T = TypeVar("T")
 
 
 def say(text: str) -> None:
@@ -57,3 +61,19 @@ def progress(*, shown: bool = True) -> Iterator["Progress"]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not (shown and console.is_terminal)) as bar:
         yield bar
+
+
+def show_each(names: Sequence[str], find: Callable[[str], T], show: Callable[[T], None], *, json: bool) -> None:
+    """Show the things that exist, with `json` as one list, then fail with the names of those that do not."""
+    found, missing = [], []
+    for name in names:
+        try:
+            found.append(find(name))
+        except NotFound as failure:
+            missing.append(str(failure))
+    if json and found:
+        print_json(found)
+    for one in [] if json else found:
+        show(one)
+    if missing:
+        raise NotFound("\n".join(missing))

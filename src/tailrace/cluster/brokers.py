@@ -14,6 +14,7 @@ from tailrace.cluster.records import BrokerRegistered
 from tailrace.model.addresses import Address
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import BrokerId, Id
+from tailrace.wire.messages.peers.register_broker import RegisterBroker
 from tailrace.wire.messages.peers.registered_endpoint import RegisteredEndpoint
 from tailrace.wire.messages.peers.registered_feature import RegisteredFeature
 
@@ -45,7 +46,8 @@ class Broker:
         return self.endpoints[KAFKA_LISTENER].port if KAFKA_LISTENER in self.endpoints else 0
 
 
-def registered(record: BrokerRegistered) -> Broker:
+def registered(record: BrokerRegistered | RegisterBroker) -> Broker:
+    """The broker that a record or a request describes."""
     endpoints = from_registered_endpoints(record.endpoints, record.host, record.kafka_port)
     return Broker(
         id=BrokerId(record.broker_id),

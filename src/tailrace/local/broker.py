@@ -20,9 +20,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Final, Self
+from types import MappingProxyType
+from typing import IO, ClassVar, Final, Self
 
 from tailrace.local.process_log import LogFile, LogLines, ProcessLog, last_lines
 from tailrace.model.settings import load, variable_name
@@ -43,6 +44,8 @@ class LocalBroker:
     and `stop` leave the data alone, so that `restart` finds it. `on_log` gets each line of the log when it is written.
     """
 
+    DEFAULTS: ClassVar[Mapping[str, object]] = MappingProxyType({})  # instead of those of `tailrace serve`
+
     def __init__(
         self,
         *,
@@ -50,6 +53,7 @@ class LocalBroker:
         on_log: Callable[[str], None] | None = None,
         **settings: object,
     ) -> None:
+        settings = {**self.DEFAULTS, **settings}
         load({}, {}, settings)  # a wrong name or value is refused here, in the caller's own traceback
         self._settings = settings
         self._folder = tempfile.TemporaryDirectory(prefix="tailrace-", ignore_cleanup_errors=True)

@@ -11,7 +11,9 @@ cut off from the others, and cannot win, does not depose a healthy leader when i
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
+
+from tailrace.model.transitions import Transition
 
 
 class Role(Enum):
@@ -37,12 +39,7 @@ class Cause(Enum):
     ADDED = "becomes a voter"
 
 
-class Move(NamedTuple):
-    """A transition that was made: one row of the table."""
-
-    role: Role
-    cause: Cause
-    to: Role
+Move = Transition[Role, Cause]
 
 
 TRANSITIONS: Final[Mapping[tuple[Role, Cause], Role]] = MappingProxyType(

@@ -9,7 +9,6 @@ It is a `LocalBroker` with two differences: consumer groups react quickly unless
 
 import os
 import signal
-from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final
 
@@ -24,21 +23,10 @@ QUICK_GROUPS: Final = MappingProxyType(
 
 
 class Broker(LocalBroker):
-    """A broker process. `settings` are those of `tailrace serve`, spelled as in YAML: `Broker(num_partitions=4)`.
+    """A broker process for tests: `Broker(num_partitions=4)`; see `LocalBroker` for its arguments and methods."""
 
-    Without `data_dir` the data is in a temporary directory, which `close` removes; a given directory is kept. `kill`
-    and `stop` leave the data alone, so that `restart` finds it. `on_log` gets each line of the log when it is written.
-    """
-
-    def __init__(
-        self,
-        *,
-        data_dir: str | os.PathLike[str] | None = None,
-        on_log: Callable[[str], None] | None = None,
-        **settings: object,
-    ) -> None:
-        super().__init__(data_dir=data_dir, on_log=on_log, **{**QUICK_GROUPS, **settings})
-        self._paused_pid: int | None = None
+    DEFAULTS = QUICK_GROUPS
+    _paused_pid: int | None = None
 
     @property
     def is_paused(self) -> bool:

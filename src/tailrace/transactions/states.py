@@ -12,7 +12,9 @@ transaction begin. So a marker never ends a transaction other than its own.
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
+
+from tailrace.model.transitions import Transition
 
 
 class State(Enum):
@@ -38,12 +40,7 @@ class Cause(Enum):
     EXPIRED = "expires"
 
 
-class Move(NamedTuple):
-    """A transition that was taken: one row of the table."""
-
-    state: State
-    cause: Cause
-    to: State
+Move = Transition[State, Cause]
 
 
 TRANSITIONS: Final[Mapping[tuple[State, Cause], State]] = MappingProxyType(

@@ -52,7 +52,7 @@ def _moved(member: Member, move: Move, epoch: int) -> str:
             rest = f": {move.cause.value}"
         case _:
             rest = f", epoch {epoch}"
-    return f"{move.role.value} → {move.to.value}{rest}"
+    return f"{move.state.value} → {move.to.value}{rest}"
 
 
 def _sent(effects: Effects) -> Iterator[str]:

@@ -15,10 +15,8 @@ from tailrace.broker.control.topic_creation import propose_internal
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
 from tailrace.cluster.brokers import (
-    KAFKA_LISTENER,
-    Broker,
-    from_registered_endpoints,
     from_registered_features,
+    registered,
 )
 from tailrace.cluster.controller import Controller
 from tailrace.cluster.membership import Joining
@@ -95,7 +93,7 @@ class ControllerRequests:
         }
 
     async def _register(self, caller: BrokerId, request: RegisterBroker) -> RegisterBrokerAnswer:
-        await self._write(lambda controller: controller.register(_broker(request)))
+        await self._write(lambda controller: controller.register(registered(request)))
         return RegisterBrokerAnswer()
 
     async def _leave(self, caller: BrokerId, request: LeaveCluster) -> LeaveClusterAnswer:
@@ -198,21 +196,6 @@ class LeaderHandOvers:
                 return _handed(one, TimedOut(f"broker {one.to} did not take over in time"))
             await asyncio.sleep(0.01)
         return _handed(one, None)
-
-
-def _broker(request: RegisterBroker) -> Broker:
-    endpoints = from_registered_endpoints(request.endpoints, request.host, request.kafka_port)
-    return Broker(
-        id=BrokerId(request.broker_id),
-        directory=Id(request.directory_id),
-        incarnation=Id(request.incarnation_id),
-        endpoints=endpoints,
-        peer_host=request.peer_host,
-        peer_port=request.peer_port,
-        rack=request.rack,
-        fenced=KAFKA_LISTENER not in endpoints,
-        features=from_registered_features(request.features),
-    )
 
 
 def _handed(one: PartitionToHandOver, fault: Fault | None) -> HandedOver:

@@ -69,18 +69,6 @@ class QuorumMember:
         log.on_damaged = self._log_damaged
 
     @property
-    def me(self) -> Voter:
-        return self.replica.me
-
-    @property
-    def epoch(self) -> Epoch:
-        return self.replica.epoch
-
-    @property
-    def high_watermark(self) -> int:
-        return self.replica.high_watermark
-
-    @property
     def leads(self) -> bool:
         return self.replica.role is Role.LEADER and not self.announcing and self.offline is None
 
@@ -186,12 +174,12 @@ class QuorumMember:
 
     def retry_leader_change(self) -> None:
         """The disk had no room for the leader-change batch: offer leadership to a follower in sync, else try again."""
-        if self.announcing and self.log.epochs.last != self.epoch:
+        if self.announcing and self.log.epochs.last != self.replica.epoch:
             fetching = [session.broker for session in self.sessions]
             for voter in self.replica.in_sync(self._now()):
-                if voter != self.me and voter.broker in fetching:
+                if voter != self.replica.me and voter.broker in fetching:
                     self.step(Transfer(voter))
-        if self.announcing and self.log.epochs.last != self.epoch:
+        if self.announcing and self.log.epochs.last != self.replica.epoch:
             self._write_leader_change()
 
     def _write_leader_change(self) -> None:
@@ -205,7 +193,7 @@ class QuorumMember:
 
     def append_control(self, batch: bytearray, now_ms: int) -> Appended:
         view = memoryview(batch)
-        appended = self.log.append(view, read_header(view), self.epoch, now_ms, internal=True)
+        appended = self.log.append(view, read_header(view), self.replica.epoch, now_ms, internal=True)
         self.progress()
         return appended
 
@@ -213,7 +201,7 @@ class QuorumMember:
         now_ms, offset = self.ports.clock.wall_ms(), self.log.end
         view = memoryview(voters_of(self.replica, voters, offset, now_ms))
         try:
-            self.log.append(view, read_header(view), self.epoch, now_ms, internal=True)
+            self.log.append(view, read_header(view), self.replica.epoch, now_ms, internal=True)
         except StorageFailed as fault:
             logger.error("%s: cannot write the batch with the new voters: %s", self.name, fault)
             return
@@ -237,7 +225,7 @@ class QuorumMember:
         for offset, voters in self.log.voter_sets[known:]:
             self.step(VotersAppended(Offset(offset), _voters(voters)))
         self.progress()
-        self.log.producers.transactions.settle(self.high_watermark)
+        self.log.producers.transactions.settle(self.replica.high_watermark)
 
     async def _truncate(self, end: int) -> None:
         """Truncate the log, and retry while the disk has no room for the mark that this writes."""
@@ -293,13 +281,13 @@ class QuorumMember:
         if self.replica.may_vote or log_end < 0 or known is None or not known.matched or not self.fetches:
             return
         # The first log end of an epoch is enough: the leader's log then has all that was committed before.
-        if self._catch_up_target is None or self._catch_up_target[0] != self.epoch:
-            self._catch_up_target = (self.epoch, log_end)
+        if self._catch_up_target is None or self._catch_up_target[0] != self.replica.epoch:
+            self._catch_up_target = (self.replica.epoch, log_end)
         self._check_caught_up()
 
     def _check_caught_up(self) -> None:
         wanted = self._catch_up_target
-        if wanted is None or wanted[0] != self.epoch or self.replica.may_vote or not self.fetches:
+        if wanted is None or wanted[0] != self.replica.epoch or self.replica.may_vote or not self.fetches:
             return
         if self.log.durable >= wanted[1]:
             logger.info("%s: caught up after data loss; voting again", self.name)

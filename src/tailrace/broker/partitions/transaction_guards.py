@@ -17,19 +17,14 @@ from tailrace.log.state.producers import ProducerStates
 from tailrace.model.faults import Fault, InvalidBatch, Unverified
 from tailrace.model.ids import Epoch, PartitionName
 from tailrace.records.header import CONTROL_BIT, BatchHeader
+from tailrace.transactions.transaction import Producer
 
 
 class Verifier(Protocol):
     """Asks the coordinator of a transactional id, on whichever broker it is."""
 
     async def verify(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Sequence[PartitionName],
-        *,
-        add: bool,
+        self, transactional_id: str, producer: Producer, partitions: Sequence[PartitionName], *, add: bool
     ) -> Mapping[PartitionName, Fault]:
         """The partitions that are not part of the producer's transaction, each with its fault; empty if all are.
 

@@ -265,7 +265,7 @@ class FollowerSession:
             return
         asked.fetch = None  # so that the same fetch is sent again, should that broker become the leader
         self._owner.fetch_again(member)
-        if member.leader == self.broker and member.epoch == fetched.leader_epoch:
+        if member.leader == self.broker and member.replica.epoch == fetched.leader_epoch:
             # it was the leader of this epoch, and has resigned
             self._owner.step_in_turn(member, LeaderDisconnected(self.broker, self._others_live()))
 
@@ -315,7 +315,7 @@ def _take_first(members: dict[QuorumMember, None], count: int) -> dict[QuorumMem
 
 def _voter(member: QuorumMember, broker: int) -> Voter | None:
     """The leader that an answer names. If it is not a voter known here yet, its directory id is not known either."""
-    known = (voter for voter in (member.me, *member.replica.voters) if voter.broker == broker)
+    known = (voter for voter in (member.replica.me, *member.replica.voters) if voter.broker == broker)
     return next(known, None if broker < 0 else Voter(BrokerId(broker), NO_ID))
 
 

@@ -54,7 +54,7 @@ class SessionPartition:
         return (
             not answer.served
             or answer.diverging is not None
-            or self.last_answered != (member.epoch, member.high_watermark)
+            or self.last_answered != (member.replica.epoch, member.replica.high_watermark)
             or self.wanted.offset < member.log.end
             or self.wanted.durable < 0
         )
@@ -91,7 +91,7 @@ class SessionPartition:
         return (
             member.offline is None
             and member.replica.role is Role.LEADER
-            and member.epoch == self.wanted.leader_epoch
+            and member.replica.epoch == self.wanted.leader_epoch
             and (answer is None or answer.served)
         )
 
@@ -104,7 +104,8 @@ class SessionPartition:
             self.wanted.partition,
             Error.NOT_LEADER_OR_FOLLOWER,
             leader=NOBODY if leader is None else leader,
-            leader_epoch=member.epoch if member.replica.stored else -1,  # an epoch is not sent before it is durable
+            # An epoch is not sent before it is durable.
+            leader_epoch=member.replica.epoch if member.replica.stored else -1,
         )
 
     def _with_records(self, read: Read) -> PartitionFetched:
@@ -115,12 +116,12 @@ class SessionPartition:
         self, records: bytes | bytearray | memoryview, diverging: tuple[int, int] | None = None
     ) -> PartitionFetched:
         member = self.member
-        self.last_answered = (member.epoch, member.high_watermark) if diverging is None else None
+        self.last_answered = (member.replica.epoch, member.replica.high_watermark) if diverging is None else None
         return PartitionFetched(
             self.wanted.partition,
             0,
-            member.high_watermark,
-            member.high_watermark,
+            member.replica.high_watermark,
+            member.replica.high_watermark,
             member.log.start,
             records,
             diverging=diverging,

@@ -36,19 +36,13 @@ class TransactionMembership:
     # Asking
 
     async def verify(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Sequence[PartitionName],
-        *,
-        add: bool,
+        self, transactional_id: str, producer: Producer, partitions: Sequence[PartitionName], *, add: bool
     ) -> Mapping[PartitionName, Fault]:
         """See `Verifier.verify`."""
         request = TakePart(
             transactional_id=transactional_id,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
             add=add,
             partitions=tuple(PartitionTakingPart(topic=topic, partition=number) for topic, number in partitions),
         )

@@ -67,9 +67,7 @@ class OffsetCommits:
     async def _verify(self, wanted: TransactionalCommit) -> None:
         topic = await self._groups.state_topic()
         place = PartitionName(OFFSETS_TOPIC, partition_of(wanted.group_id, len(topic.partitions)))
-        refused = await self.verifier.verify(
-            wanted.transactional_id, wanted.producer.id, wanted.producer.epoch, [place], add=wanted.adds
-        )
+        refused = await self.verifier.verify(wanted.transactional_id, wanted.producer, [place], add=wanted.adds)
         for fault in refused.values():
             raise _refusal(wanted, fault)
 

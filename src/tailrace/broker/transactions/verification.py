@@ -29,6 +29,7 @@ from tailrace.model.faults import (
 )
 from tailrace.model.ids import PartitionName
 from tailrace.records.header import BatchHeader
+from tailrace.transactions.transaction import Producer
 
 ANSWERED_WITHIN_S: Final = 10.0
 RETRY_S: Final = 0.02
@@ -96,12 +97,12 @@ class Verification:
         _refuse(left, Unverified("the producer's previous transaction is still ending"))
 
     async def _request(self, verifier: Verifier, questions: Sequence[Question]) -> Mapping[PartitionName, Fault]:
-        _, producer_id, producer_epoch, _ = questions[0]
+        producer = Producer(questions[0].producer_id, questions[0].producer_epoch)
         if self._adds:
             for one in questions:
                 one.guard.valid = True  # markers written before this request do not matter
         names = [one.name for one in questions]
-        return await verifier.verify(self._transactional_id, producer_id, producer_epoch, names, add=self._adds)
+        return await verifier.verify(self._transactional_id, producer, names, add=self._adds)
 
     def _apply(self, questions: Sequence[Question], refused: Mapping[PartitionName, Fault]) -> list[Question]:
         """Apply the answer to the guards; returns the questions to repeat."""

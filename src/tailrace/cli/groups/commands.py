@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, DEFAULT_BOOTSTRAP, Bootstrap, Json, admin, answer, asking
-from tailrace.cli.failure import Failed, find_all
+from tailrace.cli.failure import Failed
 from tailrace.cli.groups.facts import GroupFacts, group_facts, words
 from tailrace.cli.groups.reset import OffsetChange, ResetTarget, plan
-from tailrace.cli.output import print_json, print_table, say
+from tailrace.cli.output import print_json, print_table, say, show_each
 from tailrace.cli.usage import Command
 
 if TYPE_CHECKING:
@@ -58,13 +58,7 @@ def describe(names: Names, json: Json = False, bootstrap: Bootstrap = DEFAULT_BO
       tailrace group describe billing --json | jq '[.[0].offsets[].lag] | add'
     """
     client = admin(bootstrap)
-    facts, missing = find_all(names, lambda name: group_facts(client, name, bootstrap))
-    if json and facts:
-        print_json(facts)
-    for one in [] if json else facts:
-        _show(one)
-    if missing is not None:
-        raise missing
+    show_each(names, lambda name: group_facts(client, name, bootstrap), _show, json=json)
 
 
 @commands.command("reset-offsets", cls=Command)

@@ -5,8 +5,7 @@ from typing import Annotated
 import typer
 
 from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, Json
-from tailrace.cli.failure import find_all
-from tailrace.cli.output import print_json, print_table, say
+from tailrace.cli.output import print_json, print_table, say, show_each
 from tailrace.cli.transactions.facts import TransactionFacts, abort, facts_of, listed
 from tailrace.cli.usage import Command
 
@@ -52,13 +51,7 @@ def describe(names: Names, json: Json = False, bootstrap: Bootstrap = DEFAULT_BO
       tailrace transaction describe payments-1
       tailrace transaction describe payments-1 --json | jq '.[0].partitions'
     """
-    facts, missing = find_all(names, lambda name: facts_of(bootstrap, name))
-    if json and facts:
-        print_json(facts)
-    for one in [] if json else facts:
-        _show(one)
-    if missing is not None:
-        raise missing
+    show_each(names, lambda name: facts_of(bootstrap, name), _show, json=json)
 
 
 @commands.command("abort", cls=Command)

@@ -11,7 +11,9 @@ support. Then the leader, which is one of the members, computes the assignment, 
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
+
+from tailrace.model.transitions import Transition
 
 
 class State(Enum):
@@ -33,12 +35,7 @@ class Cause(Enum):
     REMOVED = "is deleted or expires"
 
 
-class Move(NamedTuple):
-    """A transition that was taken: one row of the table."""
-
-    state: State
-    cause: Cause
-    to: State
+Move = Transition[State, Cause]
 
 
 TRANSITIONS: Final[Mapping[tuple[State, Cause], State]] = MappingProxyType(

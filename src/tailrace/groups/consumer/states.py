@@ -12,7 +12,9 @@ waits. So a partition never has two owners, and a member never stops consuming p
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
+
+from tailrace.model.transitions import Transition
 
 
 class MemberState(Enum):
@@ -33,12 +35,7 @@ class Step(Enum):
     SETTLE = "gets its whole target assignment"
 
 
-class MemberMove(NamedTuple):
-    """A transition that was taken: one row of the table."""
-
-    state: MemberState
-    step: Step
-    to: MemberState
+MemberMove = Transition[MemberState, Step]
 
 
 STEPS: Final[Mapping[tuple[MemberState, Step], MemberState]] = MappingProxyType(

@@ -131,7 +131,7 @@ async def test_what_is_said_while_a_log_begins_anew_is_kept_within_bounds(waitin
     for epoch in range(6, 2 * HELD_MESSAGES_MAX):
         member.step(BeginEpoch(sender=voters[2], to=voters[0], epoch=Epoch(epoch)))
     await waiting.world.until(lambda: member.fetches, within_seconds=60.0)
-    assert member.epoch == 5 + HELD_MESSAGES_MAX
+    assert member.replica.epoch == 5 + HELD_MESSAGES_MAX
 
 
 @waiting

@@ -94,11 +94,15 @@ async def test_a_later_vote_takes_the_place_of_one_that_is_not_on_its_way_yet(bo
         second.step(Campaign())
         second.step(
             VoteRequest(
-                sender=voters[1], to=voters[0], epoch=Epoch(second.epoch + 1), end=second.replica.log_end, last_epoch=-1
+                sender=voters[1],
+                to=voters[0],
+                epoch=Epoch(second.replica.epoch + 1),
+                end=second.replica.log_end,
+                last_epoch=-1,
             )
         )
     await booth.until(lambda: second.replica.stored)
-    assert booth.journal.last(second.key).epoch == second.epoch
+    assert booth.journal.last(second.key).epoch == second.replica.epoch
     assert [one.epoch for one in booth.asked] == [0, 0]  # of `second`'s own elections none came that far
 
 

@@ -10,6 +10,7 @@ from tailrace.broker.transactions.partition_coordinator import FREE_WITHIN_S
 from tailrace.model.faults import ConcurrentTransactions
 from tailrace.model.ids import BrokerId, PartitionName
 from tailrace.model.topics import TRANSACTIONS_TOPIC
+from tailrace.transactions.transaction import Producer
 from tailrace.wire.client import ConnectionLost
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
@@ -256,11 +257,11 @@ async def test_a_partition_that_the_coordinator_has_not_heard_of_is_not_added(br
     await brokers.make_topic("t", (1,))
     one = Producing(brokers)
     await one.transacted.begin()
-    who = (one.transacted.producer_id, one.transacted.epoch)
+    producer = Producer(one.transacted.producer_id, one.transacted.epoch)
 
     async def added(*places: PartitionName) -> object:
         verifier = brokers[1].services.writer.verifier
-        faults = await brokers.machine(1).run(verifier.verify("x", *who, places, add=True))
+        faults = await brokers.machine(1).run(verifier.verify("x", producer, places, add=True))
         return {place: error_of(fault) for place, fault in faults.items()}
 
     assert await added(PartitionName("t", 0), PartitionName("t", 1)) == {

@@ -9,6 +9,7 @@ from tailrace.model.faults import Fault
 from tailrace.model.ids import PartitionName
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
+from tailrace.transactions.transaction import Producer
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import fault_of
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
@@ -38,13 +39,7 @@ class Oracle:
         self.open.set()
 
     async def verify(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Sequence[PartitionName],
-        *,
-        add: bool,
+        self, transactional_id: str, producer: Producer, partitions: Sequence[PartitionName], *, add: bool
     ) -> Mapping[PartitionName, Fault]:
         assert transactional_id == MY_TRANSACTIONS
         self.asked.append(tuple(partitions))

@@ -24,7 +24,7 @@ def test_every_row_of_the_state_table_is_taken() -> None:
     stage = MixedStage()
     for path in transcripts:
         replay(path.read_text(), stage)
-    assert {(move.state, move.step) for move in stage.moves} == set(STEPS)
+    assert {(move.state, move.cause) for move in stage.moves} == set(STEPS)
 
 
 if __name__ == "__main__":

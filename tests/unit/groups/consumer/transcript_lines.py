@@ -29,7 +29,7 @@ def refusal_line(client: str, fault: Fault) -> str:
 
 
 def step_line(member: str, move: MemberMove) -> str:
-    return f"{member}, {move.state.value} → {move.to.value}: {move.step.value}"
+    return f"{member}, {move.state.value} → {move.to.value}: {move.cause.value}"
 
 
 def record_line(entry: Entry) -> str:

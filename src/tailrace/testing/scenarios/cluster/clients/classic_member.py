@@ -15,7 +15,7 @@ from tailrace.testing.scenarios.cluster.invariants.group_history import GroupHis
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tailrace.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoiningProtocol
-from tailrace.wire.messages.leave_group import LeaveGroupRequest, LeavingMember
+from tailrace.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeavingMember
 from tailrace.wire.messages.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
 
 GROUP: Final = "g"
@@ -145,4 +145,7 @@ class ClassicProtocolMember:
 
     async def _leave(self) -> None:
         member, self._member_id = LeavingMember(member_id=self._member_id), ""
-        await self._coordinator.call(LeaveGroupRequest(group_id=GROUP, members=(member,)), LEAVE_VERSION)
+        request = LeaveGroupRequest(group_id=GROUP, members=(member,))
+        response: LeaveGroupResponse | None = await self._coordinator.call(request, LEAVE_VERSION)
+        if response is not None and response.error_code == 0 and all(one.error_code == 0 for one in response.members):
+            self._history.left(member.member_id)
