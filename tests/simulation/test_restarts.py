@@ -219,7 +219,7 @@ async def test_half_a_batch_that_did_not_fit_does_not_come_back_in_a_sealed_segm
 
 
 async def _flush_metadata(stage: Stage) -> None:
-    await stage.node.controller_role.active.partition.log.flush()
+    await stage.node.control.role.active.partition.log.flush()
 
 
 @staged

@@ -4,15 +4,17 @@
 leadership over, leaves the cluster, and writes a checkpoint of all logs, so that the next start scans none.
 """
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tailrace.broker.background import BackgroundTasks
+from tailrace.broker.control.cluster_changes import ClusterChanges
 from tailrace.broker.control.controller import ControllerRole
 from tailrace.broker.control.controller_calls import ControllerCalls
 from tailrace.broker.control.leader_duties import LeaderDuties
 from tailrace.broker.control.producer_ids import ProducerIds
+from tailrace.broker.control.topic_creation import TopicCreation
 from tailrace.broker.coordination.coordinator import Coordinator
 from tailrace.broker.groups.coordinator import GroupCoordinator
 from tailrace.broker.lifecycle.checkpointing import Checkpointing
@@ -46,6 +48,33 @@ class CannotStart(Exception):
     """The broker cannot start; the message tells its operator why."""
 
 
+class Control(NamedTuple):
+    """The parts around the metadata log: following it, changing it, reporting to the controller."""
+
+    hosted: HostedPartitions
+    metadata: Partition
+    role: ControllerRole
+    calls: ControllerCalls
+    leaders: Leaders
+    follower: MetadataFollower
+    progress: MetadataProgress
+    changes: ClusterChanges
+    creation: TopicCreation
+    duties: LeaderDuties
+    producer_ids: ProducerIds
+
+
+class Coordinators(NamedTuple):
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    markers: MarkerWriting
+
+    @property
+    def all(self) -> tuple[Coordinator[Any], ...]:
+        """Every coordinator; a new kind is added here."""
+        return (self.groups, self.transactions)
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Node:
     ports: Ports
@@ -57,20 +86,11 @@ class Node:
     quorums: Quorums
     hosted: HostedPartitions
     metadata: Partition  # the metadata log
-    leaders: Leaders
-    controller_role: ControllerRole
-    controller_calls: ControllerCalls
-    leader_duties: LeaderDuties
-    producer_ids: ProducerIds
-    follower: MetadataFollower
-    progress: MetadataProgress
+    control: Control
     peer_addresses: PeerAddresses
     registration: Registration
     reactions: Reactions
-    coordinators: Sequence[Coordinator[Any]]  # all of them
-    group_coordinator: GroupCoordinator
-    transaction_coordinator: TransactionCoordinator
-    marker_writing: MarkerWriting
+    coordinators: Coordinators
     checkpointing: Checkpointing
     shutdown: ControlledShutdown
     periodic: PeriodicTasks
@@ -83,7 +103,7 @@ class Node:
             await self.registration.register(endpoints)
         except RegistrationRefused as error:
             raise CannotStart(str(error)) from None
-        self.spawn(self.producer_ids.stock_up())
+        self.spawn(self.control.producer_ids.stock_up())
         await self.hosted.settle()
         self.hosted.sweep()
 
@@ -122,11 +142,11 @@ class Node:
 
     @property
     def controller_id(self) -> BrokerId:
-        return self.controller_role.controller or NOBODY
+        return self.control.role.controller or NOBODY
 
     @property
     def is_controller(self) -> bool:
-        return self.controller_role.runtime is not None
+        return self.control.role.runtime is not None
 
     @property
     def is_sole_voter(self) -> bool:

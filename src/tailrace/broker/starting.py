@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from tailrace.broker.background import BackgroundTasks
 from tailrace.broker.control.cluster_changes import ClusterChanges
@@ -26,7 +26,7 @@ from tailrace.broker.control.peer_requests import ControllerRequests, LeaderHand
 from tailrace.broker.control.preferred_elections import PreferredElections
 from tailrace.broker.control.producer_ids import ProducerIds
 from tailrace.broker.control.topic_creation import TopicCreation
-from tailrace.broker.coordination.coordinator import Coordinator, CoordinatorParts
+from tailrace.broker.coordination.coordinator import CoordinatorParts
 from tailrace.broker.groups.coordinator import GroupCoordinator
 from tailrace.broker.later_release import LaterRelease
 from tailrace.broker.lifecycle.checkpointing import Checkpointing
@@ -42,7 +42,7 @@ from tailrace.broker.metadata.leaders import Leaders
 from tailrace.broker.metadata.meta_file import MetaFile
 from tailrace.broker.metadata.peer_addresses import PeerAddresses
 from tailrace.broker.metadata.progress import MetadataProgress
-from tailrace.broker.node import CannotStart, Node, advertised_host
+from tailrace.broker.node import CannotStart, Control, Coordinators, Node, advertised_host
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import ReadAhead
@@ -223,20 +223,11 @@ class Startup:
             quorums=quorums,
             hosted=hosted,
             metadata=metadata,
-            leaders=control.leaders,
-            controller_role=control.role,
-            controller_calls=control.calls,
-            leader_duties=control.duties,
-            producer_ids=control.producer_ids,
-            follower=control.follower,
-            progress=control.progress,
+            control=control,
             peer_addresses=addresses,
             registration=registration,
             reactions=reactions,
-            coordinators=coordinators.all,
-            group_coordinator=coordinators.groups,
-            transaction_coordinator=coordinators.transactions,
-            marker_writing=coordinators.markers,
+            coordinators=coordinators,
             checkpointing=checkpointing,
             shutdown=ControlledShutdown(
                 hosted, metadata, control.duties, control.calls, self._incarnation, settings, clock
@@ -246,7 +237,7 @@ class Startup:
             services=self._build_services(meta, control, coordinators, requests, hand_overs, read_ahead, registration),
         )
 
-    def _build_control(self, meta: MetaFile, peers: Peers, hosted: HostedPartitions, metadata: Partition) -> "_Control":
+    def _build_control(self, meta: MetaFile, peers: Peers, hosted: HostedPartitions, metadata: Partition) -> Control:
         settings, clock, spawn = self._settings, self._ports.clock, self.background.spawn
         role = ControllerRole(metadata, hosted.image, clock, settings, spawn, self._features)
         calls = ControllerCalls(role, metadata, peers.call, self._requests.serve, clock)
@@ -254,7 +245,7 @@ class Startup:
         follower = MetadataFollower(metadata, self._features)
         progress = MetadataProgress(metadata, follower, hosted, leaders, clock)
         changes = ClusterChanges(role, progress)
-        return _Control(
+        return Control(
             hosted=hosted,
             metadata=metadata,
             role=role,
@@ -268,7 +259,7 @@ class Startup:
             producer_ids=ProducerIds(calls.ask, meta.broker_id, spawn),
         )
 
-    def _build_coordinators(self, control: "_Control", peers: Peers) -> "_Coordinators":
+    def _build_coordinators(self, control: Control, peers: Peers) -> Coordinators:
         parts = CoordinatorParts(
             hosted=control.hosted,
             leaders=control.leaders,
@@ -280,13 +271,13 @@ class Startup:
         )
         markers = MarkerWriting(control.hosted, self._incarnation, peers.call)
         transactions = TransactionCoordinator(parts, control.producer_ids, markers, peers)
-        return _Coordinators(groups=GroupCoordinator(parts), transactions=transactions, markers=markers)
+        return Coordinators(groups=GroupCoordinator(parts), transactions=transactions, markers=markers)
 
     def _build_services(
         self,
         meta: MetaFile,
-        control: "_Control",
-        coordinators: "_Coordinators",
+        control: Control,
+        coordinators: Coordinators,
         requests: ControllerRequests,
         hand_overs: LeaderHandOvers,
         read_ahead: ReadAhead,
@@ -358,17 +349,17 @@ class Startup:
         await self._soon(lambda: metadata.leads or not node.is_sole_voter)
         if node.is_sole_voter and not metadata.leads and quorums.vote_problem is not None:
             raise quorums.vote_problem  # no other broker could lead, so waiting would not help
-        await node.follower.catch_up()
+        await node.control.follower.catch_up()
         await node.hosted.settle()
         node.reactions.is_live = True
-        spawn(node.follower.follow())
-        spawn(node.controller_role.watch())
-        for coordinator in node.coordinators:
+        spawn(node.control.follower.follow())
+        spawn(node.control.role.watch())
+        for coordinator in node.coordinators.all:
             for work in coordinator.background_work():
                 spawn(work)
-        spawn(node.leader_duties.report())
-        spawn(node.leader_duties.watch_in_sync())
-        spawn(node.leader_duties.rebalance())
+        spawn(node.control.duties.report())
+        spawn(node.control.duties.watch_in_sync())
+        spawn(node.control.duties.rebalance())
         await self._soon(node.leads_alone)
 
     async def _soon(self, condition: Callable[[], bool]) -> None:
@@ -385,38 +376,11 @@ def _member_of(hosted: HostedPartitions, metadata: Partition, key: TopicPartitio
     return None if partition is None else partition.member
 
 
-def _wire(control: "_Control", reactions: Reactions) -> None:
+def _wire(control: Control, reactions: Reactions) -> None:
     """Connect events to the parts that handle them."""
     control.hosted.on_leader_changed = reactions.leader_changed
     control.hosted.on_active = control.duties.became_active
     control.follower.on_committed = reactions.committed
-
-
-class _Control(NamedTuple):
-    """The parts around the metadata log: following it, changing it, reporting to the controller."""
-
-    hosted: HostedPartitions
-    metadata: Partition
-    role: ControllerRole
-    calls: ControllerCalls
-    leaders: Leaders
-    follower: MetadataFollower
-    progress: MetadataProgress
-    changes: ClusterChanges
-    creation: TopicCreation
-    duties: LeaderDuties
-    producer_ids: ProducerIds
-
-
-class _Coordinators(NamedTuple):
-    groups: GroupCoordinator
-    transactions: TransactionCoordinator
-    markers: MarkerWriting
-
-    @property
-    def all(self) -> tuple[Coordinator[Any], ...]:
-        """Every coordinator; a new kind is added here."""
-        return (self.groups, self.transactions)
 
 
 def _peer_address(settings: Settings, meta: MetaFile) -> Address:

@@ -14,7 +14,7 @@ async def test_a_paused_controller_is_not_waited_for_when_there_is_another(broke
     brokers.machine(1).pause()
     asked_at = brokers.world.loop.time()
     request = TakeProducerIds(broker_id=2)
-    answer = await brokers.machine(2).run(brokers[2].controller_calls.ask(request))
+    answer = await brokers.machine(2).run(brokers[2].control.calls.ask(request))
     assert isinstance(answer, TakeProducerIdsAnswer)
     assert brokers.world.loop.time() - asked_at < 6.0
 
@@ -22,7 +22,7 @@ async def test_a_paused_controller_is_not_waited_for_when_there_is_another(broke
 @simulated()
 async def test_a_controller_whose_followers_were_reset_does_not_answer(brokers: Brokers) -> None:
     """They may have elected another controller: that they fetched a moment ago is not enough."""
-    metadata, controller = brokers[1].metadata, brokers[1].controller_role.active
+    metadata, controller = brokers[1].metadata, brokers[1].control.role.active
     await brokers.until(lambda: len(metadata.replica.voters) == 3 and metadata.high_watermark == metadata.log.end)
     assert metadata.hears_quorum()
     for one in (2, 3):

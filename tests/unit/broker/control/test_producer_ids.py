@@ -10,11 +10,11 @@ from tests.unit.broker.simulated import Brokers, simulated
 
 @simulated()
 async def test_a_broker_that_is_cut_off_has_some_left(brokers: Brokers) -> None:
-    await brokers.until(lambda: brokers[3].producer_ids.in_hand >= REFILL_BELOW)
+    await brokers.until(lambda: brokers[3].control.producer_ids.in_hand >= REFILL_BELOW)
     for one in (1, 2):
         brokers.world.network.cut("b3", f"b{one}")
     asked_at = brokers.world.loop.time()
-    taken = [await brokers.machine(3).run(brokers[3].producer_ids.take()) for _ in range(10)]
+    taken = [await brokers.machine(3).run(brokers[3].control.producer_ids.take()) for _ in range(10)]
     assert len(set(taken)) == 10
     assert brokers.world.loop.time() - asked_at < 0.1
 
@@ -22,13 +22,13 @@ async def test_a_broker_that_is_cut_off_has_some_left(brokers: Brokers) -> None:
 @simulated()
 async def test_without_ids_left_the_error_is_one_that_clients_retry(brokers: Brokers) -> None:
     """COORDINATOR_LOAD_IN_PROGRESS: clients of every version retry on it."""
-    await brokers.until(lambda: brokers[3].producer_ids.in_hand >= REFILL_BELOW)
+    await brokers.until(lambda: brokers[3].control.producer_ids.in_hand >= REFILL_BELOW)
     for one in (1, 2):
         brokers.world.network.cut("b3", f"b{one}")
 
     async def take_all() -> None:
         while True:
-            await brokers[3].producer_ids.take()
+            await brokers[3].control.producer_ids.take()
 
     with pytest.raises(CoordinatorLoading, match="no producer id is available"):
         await brokers.machine(3).run(take_all())
@@ -36,7 +36,7 @@ async def test_without_ids_left_the_error_is_one_that_clients_retry(brokers: Bro
 
 @simulated()
 async def test_concurrent_requests_share_one_call_to_the_controller(brokers: Brokers) -> None:
-    ids = brokers[3].producer_ids
+    ids = brokers[3].control.producer_ids
     await brokers.until(lambda: ids.in_hand >= REFILL_BELOW)
     for one in (1, 2):
         brokers.world.network.cut("b3", f"b{one}")
@@ -57,7 +57,7 @@ async def test_concurrent_requests_share_one_call_to_the_controller(brokers: Bro
 
 @simulated(count=1)
 async def test_blocks_follow_on_each_other_without_a_wait_or_an_id_twice(brokers: Brokers) -> None:
-    ids = brokers[1].producer_ids
+    ids = brokers[1].control.producer_ids
     taken = [await brokers.machine(1).run(ids.take()) for _ in range(5 * REFILL_BELOW)]
     assert len(set(taken)) == len(taken)
     await brokers.until(lambda: ids.in_hand >= REFILL_BELOW)

@@ -168,7 +168,7 @@ async def test_offsets_of_a_topic_that_is_made_anew_are_not_taken_for_those_of_t
     here = await coordinator(brokers, 1)
     for group in ("g", BESIDE):
         assert await commit(brokers, here, 5, group=group) == 0
-    local = brokers[here].group_coordinator.local("g")
+    local = brokers[here].coordinators.groups.local("g")
     brokers.within(here, lambda: local.topics_deleted(["t"]))
     assert await commit(brokers, here, 1) == 0
     brokers.machine(here).storage.fill(0)
@@ -187,7 +187,7 @@ async def test_a_log_that_has_become_long_begins_anew_and_says_the_same(brokers:
     member = await begin(brokers, here)
     for offset in range(30):
         assert await commit(brokers, here, offset, member) == 0
-    grouping, machine = brokers[here].group_coordinator, brokers.machine(here)
+    grouping, machine = brokers[here].coordinators.groups, brokers.machine(here)
     end = partition(brokers, here).log.end
     await machine.run(grouping.shorten(grouping.local("g"), at_least=end + 1))
     assert partition(brokers, here).log.start == 0, "it is not long yet"
@@ -213,7 +213,7 @@ async def test_a_long_log_is_cut_before_a_transaction_that_is_open(brokers: Brok
     one = Transacted(lambda request, version: brokers.call(here, request, version))
     await one.begin()
     assert await one.commit_offset(BESIDE_G, "t", 77, version=5) == 0
-    grouping = brokers[here].group_coordinator
+    grouping = brokers[here].coordinators.groups
     await brokers.machine(here).run(grouping.shorten(grouping.local("g"), at_least=10))
     await brokers.until(lambda: partition(brokers, here).log.start == begin)
     brokers.kill(here, power_loss=True)

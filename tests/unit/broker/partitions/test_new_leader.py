@@ -29,7 +29,7 @@ async def produce(cluster: Clustered, broker: int, sequence: int, acks: int = AC
 
 
 def hand_over(cluster: Clustered, *, leader: int, to: int) -> Partition:
-    assert cluster[leader].node.leader_duties.hand_over(cluster.replica(leader, "t"), cluster[to].node.broker_id)
+    assert cluster[leader].node.control.duties.hand_over(cluster.replica(leader, "t"), cluster[to].node.broker_id)
     return cluster.replica(to, "t")
 
 

@@ -110,7 +110,7 @@ async def test_a_coordinator_that_was_built_anew_sends_its_own_markers_and_none_
     node = brokers[await one.coordinator()]
     tried: list[int] = []
     sent: list[object] = []
-    send = node.marker_writing.send
+    send = node.coordinators.markers.send
 
     async def noted(broker: BrokerId, markers: Any) -> Any:
         sent.extend(markers)
@@ -120,12 +120,12 @@ async def test_a_coordinator_that_was_built_anew_sends_its_own_markers_and_none_
         tried.append(broker)
         raise Unreachable("nobody is there")
 
-    with patch.object(node.marker_writing, "send", lost):
+    with patch.object(node.coordinators.markers, "send", lost):
         assert await one.end(committed=True) == 0
         while len(tried) < 8:  # then it waits for a second before it tries again
             await brokers.elapse(0.01)
-    with patch.object(node.marker_writing, "send", noted):
-        node.transaction_coordinator.local("x")._term.start_over()
+    with patch.object(node.coordinators.markers, "send", noted):
+        node.coordinators.transactions.local("x")._term.start_over()
         await one.ended("CompleteCommit")
         await brokers.elapse(2 * BACKOFF_MAX_S)
     assert len(sent) == 1
@@ -305,7 +305,7 @@ async def test_who_is_sent_away_just_before_the_end_waits_for_nothing(brokers: B
     await one.write()
     here = await one.coordinator()
     coordinator, answers = (
-        brokers[here].transaction_coordinator.local("x"),
+        brokers[here].coordinators.transactions.local("x"),
         iter([ConcurrentTransactions("it was being ended"), None]),
     )
 
@@ -328,7 +328,7 @@ async def test_a_log_that_has_become_long_begins_anew_and_says_the_same(brokers:
         await one.ended("CompleteCommit")
     await one.write()
     here = await one.coordinator()
-    transacting, number = brokers[here].transaction_coordinator, partition_of("x", 3)
+    transacting, number = brokers[here].coordinators.transactions, partition_of("x", 3)
     end = brokers[here].hosted.find(TRANSACTIONS_TOPIC, number).log.end
     await brokers.machine(here).run(transacting.shorten(transacting.local("x"), at_least=10))
     logs = [brokers[broker].hosted.find(TRANSACTIONS_TOPIC, number).log for broker in brokers.ids]

@@ -37,7 +37,7 @@ async def test_a_leader_writes_what_any_broker_sends(cluster: Clustered) -> None
     markers = [marker(topic_id, 0, 1), marker(Id(b"nobody knows it!"), 0), marker(topic_id, 0, producer=8)]
     expected = [[Error.NONE, Error.NOT_LEADER_OR_FOLLOWER], [Error.UNKNOWN_TOPIC_ID], [Error.NONE]]
     for sender in cluster.ids:  # one of them is the leader itself; what is repeated is not written again
-        assert codes(await cluster[sender].node.marker_writing.send(BrokerId(1), markers)) == expected
+        assert codes(await cluster[sender].node.coordinators.markers.send(BrokerId(1), markers)) == expected
     leader = cluster.replica(1, "t")
     assert (leader.high_watermark, [producer for producer, _ in leader.log.producers.items()]) == (2, [7, 8])
 
@@ -48,7 +48,7 @@ async def test_a_partition_without_its_majority_does_not_hold_up_the_others(clus
     await cluster[3].node.quorums.peers.close()
     markers = [marker(topic_id, 0, 1)]
     async with asyncio.timeout(5):
-        faults = await cluster[2].node.marker_writing.send(BrokerId(1), markers)
+        faults = await cluster[2].node.coordinators.markers.send(BrokerId(1), markers)
     assert codes(faults) == [[Error.REQUEST_TIMED_OUT, Error.NONE]]
 
 
@@ -57,7 +57,7 @@ async def test_a_broker_that_is_gone_is_said_to_be(cluster: Clustered) -> None:
     topic_id = await cluster.make_topic("t", (1,))
     await cluster[1].node.quorums.peers.close()
     with pytest.raises(Unreachable):
-        await cluster[2].node.marker_writing.send(BrokerId(1), [marker(topic_id, 0)], timeout_s=0.2)
+        await cluster[2].node.coordinators.markers.send(BrokerId(1), [marker(topic_id, 0)], timeout_s=0.2)
 
 
 @with_cluster(brokers=1)
@@ -70,7 +70,9 @@ async def test_a_late_marker_never_touches_the_next_transaction(cluster: Cluster
     async def arrives(number: int, life: Id = other, leader_epoch: int = -1) -> WriteMarkersAnswer:
         place = PartitionToMark(topic_id=topic_id, partition=0, leader_epoch=leader_epoch)
         one = replace(marker(topic_id), transaction_version=1, partitions=(place,))
-        return await node.marker_writing.serve(BrokerId(2), WriteMarkers(life=life, number=number, markers=(one,)))
+        return await node.coordinators.markers.serve(
+            BrokerId(2), WriteMarkers(life=life, number=number, markers=(one,))
+        )
 
     def begin(sequence: int) -> None:
         batch = build_batch(

@@ -48,7 +48,7 @@ class Clustered:
         topic = node.hosted.image.topics.get(name)
         if topic is None or len(topic.partitions) < len(places):
             return False
-        states = node.leaders.of(topic)
+        states = node.control.leaders.of(topic)
         led = [one for one in node.hosted.of_topic(name) if one.leads]
         return all(peer.end >= 0 for one in led for peer in one.replica.peers()) and all(
             (state.leader, list(state.in_sync)) == (place[0], list(place))
@@ -61,7 +61,7 @@ class Clustered:
     def leader(self, broker: int, topic: str, partition: int = 0) -> int:
         """The leader of a partition in a broker's Metadata response; -1: none."""
         node = self[broker].node
-        return node.leaders.one(node.hosted.image.topics[topic], partition).leader
+        return node.control.leaders.one(node.hosted.image.topics[topic], partition).leader
 
     async def move(self, topic: str, to: int, partition: int = 0) -> None:
         """Make a broker the leader, and wait until every broker knows it. On a busy machine another broker may be
@@ -71,7 +71,7 @@ class Clustered:
             for broker in self.ids:
                 replica = self.replica(broker, topic, partition)
                 if broker != to and replica.leads and not replica.replica.hands_over:
-                    self[broker].node.leader_duties.hand_over(replica, self[to].node.broker_id)
+                    self[broker].node.control.duties.hand_over(replica, self[to].node.broker_id)
             return all(self.leader(one, topic, partition) == to for one in self.ids)
 
         await until(led)

@@ -52,7 +52,7 @@ async def leaders(cluster: Clustered, name: str, partitions: int) -> int:
     def led(broker: int) -> int:
         node = cluster[broker].node
         topic = node.hosted.image.topics.get(name)
-        return 0 if topic is None else sum(state.leader >= 0 for state in node.leaders.of(topic))
+        return 0 if topic is None else sum(state.leader >= 0 for state in node.control.leaders.of(topic))
 
     await until(lambda: all(led(one) == partitions for one in cluster.ids))
     return led(1)

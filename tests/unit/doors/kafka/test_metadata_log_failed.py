@@ -23,7 +23,7 @@ trimmed = TopicToTrim(name="t", partitions=(PartitionToTrim(partition=0, offset=
 async def test_changes_are_refused_and_reads_go_on(served: Served) -> None:
     await served.make_topic("t")
     await served.produce("t", 1000)
-    served.node.controller_role.active.partition.resign(StorageFailed("its disk is gone"))
+    served.node.control.role.active.partition.resign(StorageFailed("its disk is gone"))
 
     async def error(request: Any, version: int, *path: str) -> int:
         found = await served.call(request, version)

@@ -79,9 +79,9 @@ async def serve_with_topics(ports: Ports, settings: Settings) -> Node:
     await node.register({"kafka": Address(node.advertised_host, settings.kafka_port)})
     for wanted in TOPICS:
         with suppress(TopicExists):
-            await node.controller_role.active.write(partial(_create, wanted, ports.random.new_id))
-    await node.progress.settled()
-    await node.progress.until_led([topic.id for topic in node.hosted.image.topics.values()])
+            await node.control.role.active.write(partial(_create, wanted, ports.random.new_id))
+    await node.control.progress.settled()
+    await node.control.progress.until_led([topic.id for topic in node.hosted.image.topics.values()])
     await open_door(node)
     return node
 

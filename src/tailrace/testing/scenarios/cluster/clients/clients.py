@@ -110,7 +110,7 @@ class Clients:
     def _controller_of(self, host: str) -> MachineRuntime[Controller] | None:
         """The runtime with which a broker is the controller, a new one in each term; None while it is not."""
         server = next(server for server in self._servers if server.name == host)
-        return server.node.controller_role.runtime if server.serves and server.node is not None else None
+        return server.node.control.role.runtime if server.serves and server.node is not None else None
 
     def _readable(self) -> list[tuple[str, int]]:
         return [*((KEPT_TOPIC, number) for number in range(KEPT_PARTITIONS)), (self._recreator.topic, 0)]

@@ -46,7 +46,7 @@ async def test_all_partitions_at_once_tell_only_what_changed(cluster: Clustered)
 async def test_a_leader_that_has_just_changed_is_asked_again(cluster: Clustered) -> None:
     await cluster.make_topic("t", (3, 2, 1))
     await cluster.move("t", 1, 0)
-    assert cluster[1].node.leader_duties.hand_over(cluster.replica(1, "t"), cluster[2].node.broker_id)
+    assert cluster[1].node.control.duties.hand_over(cluster.replica(1, "t"), cluster[2].node.broker_id)
     assert cluster.leader(3, "t") == 1  # as far as it knows
     answer = await elect(cluster, 3, ("t", 0))
     assert answer[("t", 0)] in (Error.NONE, Error.ELECTION_NOT_NEEDED)  # it may have won instead of 2
@@ -58,7 +58,7 @@ async def test_a_leader_says_when_another_was_elected_instead(cluster: Clustered
     topic_id = await cluster.make_topic("t")
     replica, epoch = cluster.replica(1, "t"), cluster.replica(1, "t").epoch
     wanted = HandOver(partitions=(PartitionToHandOver(topic_id=topic_id, partition=0, to=3),))
-    handing = asyncio.ensure_future(cluster[1].node.controller_calls._serve(cluster[1].node.broker_id, wanted))
+    handing = asyncio.ensure_future(cluster[1].node.control.calls._serve(cluster[1].node.broker_id, wanted))
     await until(lambda: not replica.leads)
     replica.member.step(BeginEpoch(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(epoch + 5)))
     answer: Any = await asyncio.wait_for(handing, ANSWER_MAX_S)

@@ -78,7 +78,7 @@ async def test_others_have_their_turn_while_expressions_are_tried(served: Served
         assert waited.call_count == 13
         bad = await Consumer(served, "three").join(subscribed_topic_regex="(")
         assert (bad.error_code, waited.call_count) == (Error.INVALID_REGULAR_EXPRESSION, 13)
-    coordinator = served.node.group_coordinator.local("g")
+    coordinator = served.node.coordinators.groups.local("g")
     assert coordinator.names_to_match("g", None, {}) == {}
     group = await coordinator.ask(lambda machine: machine.find_kind("g", ConsumerGroup))
     assert group.expressions == {

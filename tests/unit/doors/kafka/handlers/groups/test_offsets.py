@@ -149,7 +149,7 @@ async def test_a_topic_made_again_is_read_from_its_beginning(served: Served) -> 
     gone = DeleteTopicsRequest(topics=(TopicToDelete(name="t"),), timeout_ms=5000)
     assert (await served.call(gone, 6)).topics[0].error_code == 0
     await served.make_topic("t")
-    coordinator = served.node.group_coordinator.local("g")
+    coordinator = served.node.coordinators.groups.local("g")
     assert await coordinator.ask(lambda machine: list(machine.committed("g"))) == []
     assert (await fetched(served)).committed_offset == -1
 

@@ -142,7 +142,9 @@ async def test_a_wait_at_a_leader_ends_when_another_leads(cluster: Clustered) ->
         waiting = cluster[leader].client.send(fetch(0, wait_ms=60_000), version)
         await parked(cluster, leader)
         other = leader % 3 + 1
-        assert cluster[leader].node.leader_duties.hand_over(cluster.replica(leader, "t"), cluster[other].node.broker_id)
+        assert cluster[leader].node.control.duties.hand_over(
+            cluster.replica(leader, "t"), cluster[other].node.broker_id
+        )
         assert (await answered(waiting)).error_code in expected
 
 
@@ -152,7 +154,7 @@ async def test_a_wait_at_a_follower_ends_when_another_leads(cluster: Clustered) 
     epoch = cluster.replica(1, "t").epoch
     waiting = cluster[3].client.send(fetch(0, wait_ms=60_000, epoch=epoch), 12)
     await parked(cluster, 3)
-    assert cluster[1].node.leader_duties.hand_over(cluster.replica(1, "t"), cluster[2].node.broker_id)
+    assert cluster[1].node.control.duties.hand_over(cluster.replica(1, "t"), cluster[2].node.broker_id)
     got = await answered(waiting)
     assert got.error_code in (Error.FENCED_LEADER_EPOCH, Error.NOT_LEADER_OR_FOLLOWER)
 

@@ -84,7 +84,7 @@ async def test_the_previous_leader_names_its_successor_before_the_controller_kno
     topic_id = await cluster.make_topic("t")
     reported = cluster[1].node.hosted.image.topics["t"].partitions[0]
     await until(lambda: reported.leader == 1)
-    cluster[2].node.leader_duties._unreported = Dropped()  # it leads, but does not report it
+    cluster[2].node.control.duties._unreported = Dropped()  # it leads, but does not report it
     await cluster.move("t", 2)
     answer = await cluster[1].call(batch_for(topic_id), 13)
     assert hinted(answer) == (refused, 2, cluster.replica(2, "t").epoch)

@@ -30,7 +30,7 @@ async def test_a_follower_whose_leader_was_reset_names_nobody(cluster: Clustered
     await cluster.make_topic("t")
     assert await led_by(cluster, 3) == (Error.NONE, 1)
     lose_the_leader(cluster.replica(3, "t"))
-    assert cluster[3].node.leaders.one(cluster[3].node.hosted.image.topics["t"], 0).leader == -1
+    assert cluster[3].node.control.leaders.one(cluster[3].node.hosted.image.topics["t"], 0).leader == -1
     assert await led_by(cluster, 2) == (Error.NONE, 1)  # which still hears it
     await until(lambda: not cluster.replica(3, "t").member.leader_is_gone)  # it is there after all
     assert await led_by(cluster, 3) == (Error.NONE, 1)
@@ -48,5 +48,5 @@ async def test_a_voter_in_an_epoch_without_a_leader_names_nobody(cluster: Cluste
     )
     voter.member.step(request)
     assert voter.leader is None
-    assert cluster[3].node.leaders.one(cluster[3].node.hosted.image.topics["t"], 0).leader == -1
+    assert cluster[3].node.control.leaders.one(cluster[3].node.hosted.image.topics["t"], 0).leader == -1
     await until(lambda: cluster.replica(3, "t").leader is not None)

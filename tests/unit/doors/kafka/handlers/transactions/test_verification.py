@@ -149,7 +149,8 @@ async def test_of_transactions_v2_it_is_asked_once_more_for_offsets_too(served: 
     await served.call(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)), 6)
     await until(
         lambda: (
-            OFFSETS_TOPIC in served.node.hosted.image.topics and bool(served.node.group_coordinator.local_coordinators)
+            OFFSETS_TOPIC in served.node.hosted.image.topics
+            and bool(served.node.coordinators.groups.local_coordinators)
         )
     )
     oracle = oracle_for(served)
@@ -315,5 +316,5 @@ async def test_another_leader_meanwhile_refuses_an_offset_too(cluster: Clustered
 
 def has_read_groups(served: Served) -> bool:
     return any(
-        coordinator._term.runtime is not None for coordinator in served.node.group_coordinator.local_coordinators
+        coordinator._term.runtime is not None for coordinator in served.node.coordinators.groups.local_coordinators
     )
