@@ -1,7 +1,7 @@
-"""Three brokers that talk through resets, partitions, crashes and pauses, from a seed.
+"""Three brokers that exchange messages during resets, partitions, crashes and pauses, chosen by a seed.
 
-Between two incarnations of a pair of brokers: what arrives, arrives in the order it was said and once; calls end, with
-the right answer or with none; and when the weather clears, everybody is connected and heard.
+Between two incarnations of a pair of brokers, messages arrive in order and at most once, and every call ends with the
+right answer or with an error. When the faults end, all brokers are connected and receive each other's messages.
 """
 
 import asyncio
