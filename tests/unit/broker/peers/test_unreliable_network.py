@@ -122,9 +122,9 @@ def heard_all(one: Talker, talkers: list[Talker], since: float) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_brokers_talk_in_any_weather(seed: int) -> None:
+def test_messages_arrive_in_order_and_once(seed: int) -> None:
     in_world(story, seed)
 
 
-def test_the_same_weather_gives_the_same_story() -> None:
+def test_a_seed_is_reproducible() -> None:
     assert in_world(story, 3) == in_world(story, 3) != in_world(story, 4)
