@@ -37,7 +37,7 @@ from tailrace.broker.transactions.coordinator import TransactionCoordinator
 from tailrace.broker.transactions.marker_writing import MarkerWriting
 from tailrace.model.addresses import Address
 from tailrace.model.faults import StorageFailed
-from tailrace.model.ids import NOBODY, BrokerId
+from tailrace.model.ids import NO_BROKER, BrokerId
 from tailrace.model.settings import Settings
 from tailrace.ports import Ports
 from tailrace.ports.disk import Lock
@@ -142,7 +142,7 @@ class Node:
 
     @property
     def controller_id(self) -> BrokerId:
-        return self.control.role.controller or NOBODY
+        return self.control.role.controller or NO_BROKER
 
     @property
     def is_controller(self) -> bool:

@@ -25,7 +25,7 @@ from tailrace.cluster.records import (
     TopicAdded,
     TopicRemoved,
 )
-from tailrace.model.ids import NO_EPOCH, NOBODY, BrokerId, Epoch, Id
+from tailrace.model.ids import NO_BROKER, NO_EPOCH, BrokerId, Epoch, Id
 
 
 class Resource(IntEnum):
@@ -43,7 +43,7 @@ class PartitionPlace:
     replicas: tuple[BrokerId, ...]  # the preferred leader first
     founders: tuple[BrokerId, ...]  # the first replicas: the voters, until the log has a voter set
     directories: tuple[Id, ...]  # the directory ids (disks) of the founders
-    leader: BrokerId = NOBODY  # of `epoch`; another leader has a later epoch
+    leader: BrokerId = NO_BROKER  # of `epoch`; another leader has a later epoch
     epoch: Epoch = NO_EPOCH  # never decreases; -1: there was no leader yet
     in_sync: tuple[BrokerId, ...] = ()  # the ISR, as last reported by the leader
     start: int = 0  # the log start offset that DeleteRecords set; never decreases

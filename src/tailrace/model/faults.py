@@ -7,7 +7,7 @@ protocol: it matches on `AnyFault` and ends with `assert_never`, so a new fault 
 
 from typing import ClassVar, NamedTuple
 
-from tailrace.model.ids import NO_EPOCH, NOBODY, BrokerId, Epoch
+from tailrace.model.ids import NO_BROKER, NO_EPOCH, BrokerId, Epoch
 from tailrace.model.limits import FAULT_TEXT_MAX_CHARS
 
 
@@ -191,7 +191,7 @@ class NotLeader(Fault):
 
     retry: ClassVar[bool] = True
 
-    def __init__(self, message: str, leader: BrokerId = NOBODY, epoch: Epoch = NO_EPOCH) -> None:
+    def __init__(self, message: str, leader: BrokerId = NO_BROKER, epoch: Epoch = NO_EPOCH) -> None:
         super().__init__(message)
         self.leader = leader
         self.epoch = epoch
@@ -243,7 +243,7 @@ class NotController(Fault):
 
     retry: ClassVar[bool] = True
 
-    def __init__(self, message: str, controller: BrokerId = NOBODY) -> None:
+    def __init__(self, message: str, controller: BrokerId = NO_BROKER) -> None:
         super().__init__(message)
         self.controller = controller
 

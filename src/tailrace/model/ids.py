@@ -13,7 +13,7 @@ BrokerId = NewType("BrokerId", int)
 Id = NewType("Id", bytes)  # always 16 bytes
 
 NO_ID: Final = Id(bytes(16))
-NOBODY: Final = BrokerId(-1)
+NO_BROKER: Final = BrokerId(-1)
 NO_EPOCH: Final = Epoch(-1)
 
 

@@ -11,7 +11,7 @@ entry is truncated the previous set is in force again; so the history of sets is
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from tailrace.model.ids import NO_ID, NOBODY, BrokerId, Id
+from tailrace.model.ids import NO_BROKER, NO_ID, BrokerId, Id
 
 
 class Voter(NamedTuple):
@@ -21,7 +21,7 @@ class Voter(NamedTuple):
     directory: Id
 
 
-NO_VOTER: Final = Voter(broker=NOBODY, directory=NO_ID)  # stored with an epoch in which no vote was given
+NO_VOTER: Final = Voter(broker=NO_BROKER, directory=NO_ID)  # stored with an epoch in which no vote was given
 
 Voters = tuple[Voter, ...]  # in assignment order: the first is the preferred leader
 

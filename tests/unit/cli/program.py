@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 DEADLINE_S = 60.0
-NOBODY = "127.0.0.1:1"  # an address without a broker
+NO_BROKER = "127.0.0.1:1"  # an address without a broker
 PRELOADED_MODULES = ["tailrace.cli.app", "confluent_kafka.admin", "rich.table", "rich.progress"]
 
 
@@ -27,7 +27,7 @@ class Ran(NamedTuple):
 Program = Callable[..., Ran]
 
 
-def run_tailrace(*words: str, stdin: str = "", bootstrap: str = NOBODY, **variables: str) -> Ran:
+def run_tailrace(*words: str, stdin: str = "", bootstrap: str = NO_BROKER, **variables: str) -> Ran:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED_MODULES)
     with tempfile.TemporaryDirectory() as folder:

@@ -2,7 +2,7 @@
 
 from tailrace.cluster.image import PartitionPlace
 from tailrace.cluster.records import PartitionLed
-from tailrace.model.ids import NO_EPOCH, NOBODY, Id
+from tailrace.model.ids import NO_BROKER, NO_EPOCH, Id
 from tests.unit.cluster.cluster import Cluster, disk_of, numbered
 
 
@@ -26,7 +26,7 @@ def test_a_report_is_what_metadata_says() -> None:
     cluster = Cluster(1, 2, 3)
     topic = cluster.create("t", 2, 3)
     first, second = cluster.image.topics["t"].partitions
-    assert seen(first) == (NOBODY, NO_EPOCH, ())
+    assert seen(first) == (NO_BROKER, NO_EPOCH, ())
     assert report(cluster, led(topic, 2, 4, 1, 2, 3), led(topic, 3, 1, 3, partition=1)) == 2
     assert (seen(first), seen(second)) == ((2, 4, (1, 2, 3)), (3, 1, (3,)))
 

@@ -23,7 +23,7 @@ from tailrace.cluster.features import Features
 from tailrace.cluster.image import Image
 from tailrace.cluster.records import RECORD_KINDS
 from tailrace.model.faults import Fault, NotController, StorageFailed
-from tailrace.model.ids import NOBODY, BrokerId, Id
+from tailrace.model.ids import NO_BROKER, BrokerId, Id
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
 from tailrace.model.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -80,7 +80,7 @@ class ControllerRole:
         if self._partition.offline is not None and self._partition.replica.voters == (self._partition.me,):
             raise StorageFailed(str(self._partition.offline))  # no other broker can become the controller
         if self.runtime is None:
-            raise NotController("this broker is not the controller", self.controller or NOBODY)
+            raise NotController("this broker is not the controller", self.controller or NO_BROKER)
         return self.runtime
 
     def leader_changed(self) -> None:

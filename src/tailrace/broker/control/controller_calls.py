@@ -8,7 +8,7 @@ from tailrace.broker.control.controller import ControllerRole
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.peers import Unreachable
 from tailrace.model.faults import NotController, NotLeader, TimedOut
-from tailrace.model.ids import NOBODY, BrokerId
+from tailrace.model.ids import NO_BROKER, BrokerId
 from tailrace.ports import Clock
 from tailrace.wire.faults import fault_of
 
@@ -32,7 +32,7 @@ class ControllerCalls:
 
     @property
     def _controller(self) -> BrokerId:
-        return self._role.controller or NOBODY
+        return self._role.controller or NO_BROKER
 
     async def ask(self, request: object, timeout_s: float = CONTROLLER_TIMEOUT_S) -> Any:
         deadline = self._clock.monotonic() + timeout_s
@@ -56,7 +56,7 @@ class ControllerCalls:
 
     async def _ask_once(self, request: object, timeout_s: float) -> Any:
         controller = self._controller
-        if controller == NOBODY:
+        if controller == NO_BROKER:
             raise NotController("the controller is not known")
         if controller == self._metadata.me.broker:
             return await self._serve(controller, request)
@@ -77,7 +77,7 @@ class ControllerCalls:
                     async with asyncio.timeout(RECHECK_S):
                         return await asyncio.shield(task)
                 except TimeoutError:
-                    if self._controller not in (controller, NOBODY):
+                    if self._controller not in (controller, NO_BROKER):
                         raise Unreachable(f"broker {controller} is no longer the controller") from None
         finally:
             task.cancel()

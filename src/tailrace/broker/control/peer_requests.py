@@ -24,7 +24,7 @@ from tailrace.cluster.records import PartitionLed
 from tailrace.model.addresses import Address
 from tailrace.model.caller import Caller
 from tailrace.model.faults import Fault, InvalidRequest, NotController, NotLeader, PreferredLeaderNotAvailable, TimedOut
-from tailrace.model.ids import NOBODY, BrokerId, Id, TopicPartition
+from tailrace.model.ids import NO_BROKER, BrokerId, Id, TopicPartition
 from tailrace.model.proposal import Proposal
 from tailrace.ports import Clock
 from tailrace.wire.faults import error_of
@@ -149,7 +149,7 @@ class ControllerRequests:
 
     async def _forwarded(self, caller: BrokerId, request: Forward) -> ForwardAnswer:
         if self.serve_forwarded is None or self._role.runtime is None:
-            raise NotController("this broker is not the controller", self._role.controller or NOBODY)
+            raise NotController("this broker is not the controller", self._role.controller or NO_BROKER)
         client = Caller(principal=request.principal)
         body = await self.serve_forwarded(client, request.api_key, request.api_version, request.body)
         return ForwardAnswer(body=body)

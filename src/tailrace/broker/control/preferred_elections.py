@@ -19,7 +19,7 @@ from tailrace.model.faults import (
     PreferredLeaderNotAvailable,
     UnknownTopic,
 )
-from tailrace.model.ids import NOBODY, BrokerId, PartitionName
+from tailrace.model.ids import NO_BROKER, BrokerId, PartitionName
 from tailrace.ports import Clock
 from tailrace.wire.faults import fault_of
 from tailrace.wire.messages.peers.hand_over import HandOver, HandOverAnswer, PartitionToHandOver
@@ -82,7 +82,7 @@ class Election:
             raise ElectionNotNeeded(f"Leader election not needed for {name}-{index}: broker {preferred} is the leader")
         if image.brokers[preferred].fenced:
             raise PreferredLeaderNotAvailable(f"{name}-{index}: the preferred leader, broker {preferred}, is fenced")
-        if leader == NOBODY:
+        if leader == NO_BROKER:
             raise NotLeader(f"{name}-{index} has no leader at the moment")
         return leader, PartitionToHandOver(topic_id=topic.id, partition=index, to=preferred)
 

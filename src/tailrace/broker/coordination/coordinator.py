@@ -22,7 +22,7 @@ from tailrace.broker.timers import sleep_then_read
 from tailrace.cluster.image import Topic
 from tailrace.model.faults import CoordinatorUnavailable, Fault, NotCoordinator
 from tailrace.model.frozen import frozen
-from tailrace.model.ids import NOBODY, BrokerId, TopicPartition
+from tailrace.model.ids import NO_BROKER, BrokerId, TopicPartition
 from tailrace.model.limits import COORDINATOR_LOG_CUT_MIN_RECORDS
 from tailrace.model.settings import Settings
 from tailrace.ports import Ports
@@ -68,7 +68,7 @@ class Coordinator(Generic[S]):
         """The broker that coordinates `name`."""
         topic = await self.state_topic()
         leader, _ = self._parts.leaders.led_by(topic, partition_of(name, len(topic.partitions)))
-        if leader == NOBODY:
+        if leader == NO_BROKER:
             state = self._state_topic
             raise CoordinatorUnavailable(f"the partition of {state.topic} for {state.kind} {name} has no leader")
         return leader

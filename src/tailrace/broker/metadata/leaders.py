@@ -10,14 +10,14 @@ from typing import NamedTuple
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
 from tailrace.cluster.image import PartitionPlace, Topic
-from tailrace.model.ids import NO_EPOCH, NOBODY, BrokerId, Epoch, TopicPartition
+from tailrace.model.ids import NO_BROKER, NO_EPOCH, BrokerId, Epoch, TopicPartition
 from tailrace.ports import Clock
 
 
 class PartitionState(NamedTuple):
     """One partition's state, as sent to clients."""
 
-    leader: BrokerId  # NOBODY: not known, or not live
+    leader: BrokerId  # NO_BROKER: not known, or not live
     epoch: Epoch
     replicas: tuple[BrokerId, ...]
     in_sync: tuple[BrokerId, ...]
@@ -42,7 +42,7 @@ class Leaders:
     def first_unled(self, topic: Topic, first: int) -> int:
         """The first partition of a topic, from `first` on, without a leader; the partition count if all have one."""
         for index in range(first, len(topic.partitions)):
-            if self.one(topic, index).leader == NOBODY:
+            if self.one(topic, index).leader == NO_BROKER:
                 return index
         return len(topic.partitions)
 
@@ -59,21 +59,21 @@ class Leaders:
         return self.one(topic, index)[:2]
 
     def hint(self, topic: Topic, index: int) -> tuple[BrokerId, Epoch]:
-        """Leader and epoch of one partition; (NOBODY, NO_EPOCH) unless both are known."""
+        """Leader and epoch of one partition; (NO_BROKER, NO_EPOCH) unless both are known."""
         state = self.one(topic, index)
-        return (NOBODY, NO_EPOCH) if state.epoch < 0 or state.leader == NOBODY else (state.leader, state.epoch)
+        return (NO_BROKER, NO_EPOCH) if state.epoch < 0 or state.leader == NO_BROKER else (state.leader, state.epoch)
 
     def _state(
         self, partition: Partition | None, place: PartitionPlace, live: Mapping[BrokerId, object]
     ) -> PartitionState:
         leader, epoch, in_sync = self._leader_and_isr(partition, place)
         if leader != self._me and leader not in live:
-            leader = NOBODY
+            leader = NO_BROKER
         return PartitionState(
             leader,
             epoch,
             place.replicas,
-            tuple(one for one in in_sync if one in live) or ((leader,) if leader != NOBODY else ()),
+            tuple(one for one in in_sync if one in live) or ((leader,) if leader != NO_BROKER else ()),
             tuple(one for one in place.replicas if one not in live),
         )
 
@@ -85,15 +85,15 @@ class Leaders:
                 now = self._clock.monotonic()
                 return self._me, partition.epoch, tuple(one.broker for one in partition.replica.in_sync(now))
             if len(place.replicas) == 1:
-                return NOBODY, partition.epoch, place.replicas
+                return NO_BROKER, partition.epoch, place.replicas
             if _is_electing(partition, place):
-                return NOBODY, place.epoch, place.in_sync
+                return NO_BROKER, place.epoch, place.in_sync
             if partition.leader is not None and partition.epoch > place.epoch:
                 return partition.leader, partition.epoch, place.replicas
         elif len(place.replicas) == 1 and self._me not in place.replicas:
             return place.replicas[0], place.epoch, place.replicas  # no other broker can lead it, so it is not reported
         if place.leader == self._me:
-            return NOBODY, place.epoch, place.in_sync  # reported earlier; this broker leads it no longer
+            return NO_BROKER, place.epoch, place.in_sync  # reported earlier; this broker leads it no longer
         return place.leader, place.epoch, place.in_sync
 
 

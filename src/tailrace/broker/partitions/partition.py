@@ -26,7 +26,7 @@ from tailrace.model.faults import (
     UnknownLeaderEpoch,
     Unverified,
 )
-from tailrace.model.ids import NOBODY, BrokerId, Epoch, TopicPartition
+from tailrace.model.ids import NO_BROKER, BrokerId, Epoch, TopicPartition
 from tailrace.model.topics import INTERNAL_TOPICS
 from tailrace.raft.events import Resign
 from tailrace.raft.replica import Replica, Role, Voter
@@ -315,8 +315,8 @@ class Partition:
 
     def _not_leader(self, why: str) -> NotLeader:
         leader = self.leader
-        hint, epoch = (NOBODY, Epoch(-1)) if leader in (None, self.me.broker) else (leader, self.epoch)
-        return NotLeader(f"{self.name}: this broker {why}", leader=hint or NOBODY, epoch=epoch)
+        hint, epoch = (NO_BROKER, Epoch(-1)) if leader in (None, self.me.broker) else (leader, self.epoch)
+        return NotLeader(f"{self.name}: this broker {why}", leader=hint or NO_BROKER, epoch=epoch)
 
     # Called by the quorum member
 

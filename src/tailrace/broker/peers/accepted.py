@@ -18,7 +18,7 @@ from tailrace.broker.peers.outgoing import CONNECT_MAX_S, LINGER_MAX_S, SILENCE_
 from tailrace.broker.peers.raft_codec import unpack
 from tailrace.broker.peers.unreachable import Refused
 from tailrace.model.faults import Fault, NotController
-from tailrace.model.ids import NOBODY, BrokerId, Id
+from tailrace.model.ids import NO_BROKER, BrokerId, Id
 from tailrace.model.limits import (
     PEER_CALLS_UNDER_WAY_MAX,
     PEER_CONTROL_UNSENT_MAX_BYTES,
@@ -169,7 +169,7 @@ class PeerConnection(FramedProtocol):
             assert type(answer) is pair.response, f"{answer} does not answer {pair.name}"
             frame = answer_frame(answer, version, number)
         except Fault as fault:
-            hint = fault.controller if isinstance(fault, NotController) else NOBODY
+            hint = fault.controller if isinstance(fault, NotController) else NO_BROKER
             refused = pair.response(error_code=error_of(fault), error_message=str(fault), controller=hint)
             frame = answer_frame(refused, version, number)
         except Exception as error:

@@ -8,7 +8,7 @@ from tailrace.broker.peers.lane_kind import LaneKind
 from tailrace.broker.peers.levels import check_level
 from tailrace.broker.peers.unreachable import Refused
 from tailrace.model.frozen import frozen
-from tailrace.model.ids import NOBODY, BrokerId, Id
+from tailrace.model.ids import NO_BROKER, BrokerId, Id
 from tailrace.raft.voters import Voter
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
@@ -25,7 +25,7 @@ class Greeted:
 
     @property
     def caller(self) -> BrokerId:
-        return NOBODY if self.joins else self.voter.broker
+        return NO_BROKER if self.joins else self.voter.broker
 
 
 def accept(hello: PeerHello, me: Voter, cluster_id: str, level: int) -> Greeted:
@@ -33,7 +33,7 @@ def accept(hello: PeerHello, me: Voter, cluster_id: str, level: int) -> Greeted:
     joins = hello.cluster_id == "" or hello.broker_id < 0
     if hello.cluster_id not in ("", cluster_id):
         raise Refused(Error.INCONSISTENT_CLUSTER_ID, f"this is cluster {cluster_id}, not {hello.cluster_id}")
-    if hello.to not in (NOBODY, me.broker):
+    if hello.to not in (NO_BROKER, me.broker):
         raise Refused(Error.BROKER_NOT_AVAILABLE, f"this is broker {me.broker}, not {hello.to}")
     if hello.broker_id == me.broker:
         raise Refused(Error.DUPLICATE_BROKER_REGISTRATION, f"broker id {me.broker} is already in use by this broker")
@@ -51,7 +51,7 @@ def check_answer(answer: PeerHelloAnswer, hello: PeerHello, level: int | None) -
     if answer.error_code:
         why = answer.error_message or "no reason given"
         raise Refused(_error(answer.error_code), why, by_peer=True)
-    if hello.to not in (NOBODY, answer.broker_id):
+    if hello.to not in (NO_BROKER, answer.broker_id):
         raise Refused(
             Error.BROKER_NOT_AVAILABLE, f"broker {answer.broker_id} answered at the address of broker {hello.to}"
         )

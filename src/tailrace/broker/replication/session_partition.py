@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.log.log import Read
 from tailrace.model.faults import Fault, OffsetOutOfRange, StorageFailed
-from tailrace.model.ids import NOBODY, Epoch
+from tailrace.model.ids import NO_BROKER, Epoch
 from tailrace.raft.messages import FetchAnswer
 from tailrace.raft.replica import Role
 from tailrace.wire.errors import Error
@@ -103,7 +103,7 @@ class SessionPartition:
         return PartitionFetched(
             self.wanted.partition,
             Error.NOT_LEADER_OR_FOLLOWER,
-            leader=NOBODY if leader is None else leader,
+            leader=NO_BROKER if leader is None else leader,
             # An epoch is not sent before it is durable.
             leader_epoch=member.replica.epoch if member.replica.stored else -1,
         )

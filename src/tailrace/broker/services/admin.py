@@ -25,7 +25,7 @@ from tailrace.model.caller import Caller
 from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic
 from tailrace.model.frozen import frozen
 from tailrace.model.group_settings import BROKER_NAMES
-from tailrace.model.ids import NOBODY, BrokerId, Epoch, Id, PartitionName
+from tailrace.model.ids import NO_BROKER, BrokerId, Epoch, Id, PartitionName
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings, kind_of, row, rows
 from tailrace.model.topics import TOPIC_SETTINGS, TopicSetting, check_topic_name, text_of
@@ -165,7 +165,7 @@ class Admin:
 
     def may_forward(self, api_key: int, version: int) -> bool:
         """Whether the controller's release can serve a request; True if the controller is not known yet."""
-        controller = self.find_broker(self._controller.controller or NOBODY)
+        controller = self.find_broker(self._controller.controller or NO_BROKER)
         return controller is None or may_forward(controller.features, api_key, version)
 
     def serve_forwarded_with(self, serve: ServeForwarded) -> None:
@@ -173,7 +173,9 @@ class Admin:
         self._requests.serve_forwarded = serve
 
     def cluster(self, who: Caller) -> ClusterView:
-        return ClusterView(cluster_id=self._cluster_id, controller=self._controller.controller or NOBODY, me=self._me)
+        return ClusterView(
+            cluster_id=self._cluster_id, controller=self._controller.controller or NO_BROKER, me=self._me
+        )
 
     def brokers(self, who: Caller, *, fenced: bool = False) -> Sequence[Broker]:
         """The live brokers; with `fenced`, the fenced ones too."""

@@ -23,15 +23,15 @@ class SliceQueue:
     def __init__(self) -> None:
         self._queue: deque[Callable[[], None]] = deque()
 
-    def wait(self, go_on: Callable[[], None]) -> None:
+    def wait(self, resume: Callable[[], None]) -> None:
         if not self._queue:
             asyncio.get_running_loop().call_soon(self._next)
-        self._queue.append(go_on)
+        self._queue.append(resume)
 
     def _next(self) -> None:
-        go_on = self._queue[0]
+        resume = self._queue[0]
         try:
-            go_on()
+            resume()
         finally:
             self._queue.popleft()
             if self._queue:
@@ -57,12 +57,12 @@ class TimeSlice:
     def is_over(self) -> bool:
         return self._clock.monotonic() - self._began > SLICE_MAX_S
 
-    def rest(self, go_on: Callable[[], None]) -> None:
-        """Call `go_on` when the next slice begins."""
+    def rest(self, resume: Callable[[], None]) -> None:
+        """Call `resume` when the next slice begins."""
 
         def rested() -> None:
             self.rests = False
-            go_on()
+            resume()
 
         self.rests = True
         self._queue.wait(rested)

@@ -28,7 +28,7 @@ from tailrace.model.faults import (
     UnknownTopic,
     UnknownTopicId,
 )
-from tailrace.model.ids import NO_EPOCH, NOBODY, BrokerId, Epoch, Id, show_id
+from tailrace.model.ids import NO_BROKER, NO_EPOCH, BrokerId, Epoch, Id, show_id
 from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
@@ -40,7 +40,7 @@ logger: Final = logging.getLogger(__name__)
 
 
 LeaderHint = tuple[BrokerId, Epoch]
-NO_HINT: Final[LeaderHint] = (NOBODY, NO_EPOCH)
+NO_HINT: Final[LeaderHint] = (NO_BROKER, NO_EPOCH)
 
 
 class Topics:

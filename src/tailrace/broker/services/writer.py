@@ -90,12 +90,12 @@ class Writer:
         time_slice: TimeSlice,
         *,
         adds: bool,
-        says_abortable: bool,
+        knows_abortable: bool,
     ) -> "Write":
-        """`adds`: the first batch adds its partition to the transaction (transactions v2). `says_abortable`: the client
-        understands TRANSACTION_ABORTABLE."""
+        """`adds`: the first batch adds its partition to the transaction (transactions v2).
+        `knows_abortable`: the client understands TRANSACTION_ABORTABLE."""
         batches = list(batches)
-        verification = Verification(transactional_id, adds=adds, says_abortable=says_abortable)
+        verification = Verification(transactional_id, adds=adds, knows_abortable=knows_abortable)
         guards = self._guards(batches, verification)
         return TransactionalWrite(self._hosted, batches, acks, time_slice, guards, verification, self.verifier)
 
@@ -171,7 +171,7 @@ class Write:
         self._is_slow = len(self._left) > MANY_AT_ONCE  # may take longer than a time slice
         self.outcomes: list[Outcome] = []
 
-    def go_on(self) -> bool:
+    def append_some(self) -> bool:
         """Append the remaining batches, or as many as one time slice allows; whether all are done."""
         left = self._left
         while left:
@@ -187,7 +187,7 @@ class Write:
 
     async def to_its_end(self) -> None:
         """Append all remaining batches, in as many time slices as needed."""
-        while not self.go_on():
+        while not self.append_some():
             await self._slice.next()
 
     def finish(self, timeout_ms: int, done: Callable[[], None]) -> bool:
@@ -237,10 +237,10 @@ class TransactionalWrite(Write):
         self._verification = verification
         self._verifier = verifier
 
-    def go_on(self) -> bool:
+    def append_some(self) -> bool:
         is_done = True
         try:
-            is_done = not self._verification.is_needed and super().go_on()
+            is_done = not self._verification.is_needed and super().append_some()
         finally:
             if is_done:
                 self._verification.done()
@@ -250,7 +250,7 @@ class TransactionalWrite(Write):
         try:
             if self._verification.is_needed:
                 await self._verification.ask(self._verifier)
-            while not super().go_on():
+            while not super().append_some():
                 await self._slice.next()
         finally:
             self._verification.done()

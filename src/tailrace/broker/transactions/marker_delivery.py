@@ -18,7 +18,7 @@ from tailrace.broker.peers import Unreachable
 from tailrace.broker.transactions.marker_writing import MarkerWriting
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
 from tailrace.model.faults import BrokerNotAvailable, CoordinatorFenced, Fault, StaleProducerEpoch
-from tailrace.model.ids import NO_EPOCH, NO_ID, NOBODY, BrokerId, Epoch, PartitionName
+from tailrace.model.ids import NO_BROKER, NO_EPOCH, NO_ID, BrokerId, Epoch, PartitionName
 from tailrace.model.limits import MARKS_PER_CALL_MAX
 from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, TransactionTurn
@@ -61,9 +61,9 @@ class MarkerDelivery:
         deleted: list[Order] = []
         for order in orders:
             leader = self._leader_of(order.place)
-            if leader == NOBODY and self._is_deleted(order.place):
+            if leader == NO_BROKER and self._is_deleted(order.place):
                 deleted.append(order)
-            elif leader == NOBODY:
+            elif leader == NO_BROKER:
                 self._retry_later([order])
             elif leader in self._waiting:
                 self._waiting[leader].append(order)
@@ -76,7 +76,7 @@ class MarkerDelivery:
     def _leader_of(self, place: PartitionName) -> BrokerId:
         topic = self._hosted.image.topics.get(place.topic)
         if topic is None or place.partition >= len(topic.partitions):
-            return NOBODY
+            return NO_BROKER
         return self._leaders.led_by(topic, place.partition)[0]
 
     def _is_deleted(self, place: PartitionName) -> bool:

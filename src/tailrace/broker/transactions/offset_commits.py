@@ -37,7 +37,7 @@ class TransactionalCommit:
     who: MemberId
     generation: int  # negative: not given
     adds: bool  # the broker adds partitions (transactions v2)
-    says_abortable: bool  # the client knows TRANSACTION_ABORTABLE
+    knows_abortable: bool  # the client knows TRANSACTION_ABORTABLE
 
 
 class OffsetCommits:
@@ -76,7 +76,7 @@ def _refusal(wanted: TransactionalCommit, fault: Fault) -> Fault:
     """The fault that Kafka returns, as far as the client's version knows it."""
     if isinstance(fault, ProducerFenced):
         return StaleProducerEpoch(str(fault))
-    if isinstance(fault, NotInTransaction) and not wanted.says_abortable:
+    if isinstance(fault, NotInTransaction) and not wanted.knows_abortable:
         return InvalidTransactionState(str(fault))
     return fault
 

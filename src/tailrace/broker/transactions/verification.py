@@ -55,12 +55,12 @@ class Question(NamedTuple):
 
 
 class Verification:
-    """`adds`: partitions are added to the transaction; `says_abortable`: the client knows TRANSACTION_ABORTABLE."""
+    """`adds`: partitions are added to the transaction; `knows_abortable`: the client knows TRANSACTION_ABORTABLE."""
 
-    def __init__(self, transactional_id: str, *, adds: bool, says_abortable: bool) -> None:
+    def __init__(self, transactional_id: str, *, adds: bool, knows_abortable: bool) -> None:
         self._transactional_id = transactional_id
         self._adds = adds
-        self._says_abortable = says_abortable
+        self._knows_abortable = knows_abortable
         self._questions: list[Question] = []
 
     def guard(self, partition: Partition, header: BatchHeader) -> Guard:
@@ -123,7 +123,7 @@ class Verification:
         what = f"{question.partition.name}: the coordinator of {self._transactional_id!r} refused: {fault}"
         if isinstance(fault, ProducerFenced | StaleProducerEpoch):
             return StaleProducerEpoch(what)
-        if isinstance(fault, NotInTransaction) and not self._says_abortable:
+        if isinstance(fault, NotInTransaction) and not self._knows_abortable:
             return InvalidTransactionState(what)
         return Unverified(what) if fault.retry else fault
 

@@ -112,7 +112,7 @@ class KafkaConnection(FramedProtocol):
 
     def resume_writing(self) -> None:
         self._write_resumed()
-        self.go_on()
+        self.resume_requests()
 
     def _write_resumed(self) -> None:
         self._write_paused = False
@@ -161,7 +161,7 @@ class KafkaConnection(FramedProtocol):
             self.time_slice.is_slow = False
             if self.time_slice.is_over and not self.time_slice.rests:
                 self.paused = True
-                self.time_slice.rest(self.go_on)
+                self.time_slice.rest(self.resume_requests)
 
     def _serve_frame(self, frame: memoryview) -> tuple[Api, WireCall, Answer | None]:
         """Read the header of a request and serve it, or begin to."""
@@ -273,14 +273,14 @@ class KafkaConnection(FramedProtocol):
         if not self._gathering:
             self._flush()
         if self.paused:
-            self.go_on()
+            self.resume_requests()
 
     def let_go(self, call: WireCall) -> None:
         """Later requests no longer have to wait for this one."""
         if call is self._holding:
             self._holding = None
             if self.paused:
-                self.go_on()
+                self.resume_requests()
 
     def _send(self, answer: Answer) -> None:
         if isinstance(answer, bytes):
@@ -307,7 +307,7 @@ class KafkaConnection(FramedProtocol):
         """Whether all responses were passed to the operating system: the client reads them."""
         return self.transport is not None and not self._out and self.transport.get_write_buffer_size() == 0
 
-    def go_on(self) -> None:
+    def resume_requests(self) -> None:
         """Continue to read requests, unless something still blocks them."""
         is_held = self._write_paused or self._holding is not None or self.time_slice.rests or self._gathering
         if is_held or self.transport is None or not self.door.is_open:

@@ -59,7 +59,7 @@ class KafkaDoor:
     def open(self) -> None:
         self.is_open = True
         for connection in list(self._connections):
-            connection.go_on()
+            connection.resume_requests()
 
     @property
     def port(self) -> int:

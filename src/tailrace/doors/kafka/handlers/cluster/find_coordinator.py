@@ -9,7 +9,7 @@ from typing import Final
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import each, once
 from tailrace.model.faults import CoordinatorUnavailable, Fault, InvalidRequest
-from tailrace.model.ids import NOBODY, BrokerId
+from tailrace.model.ids import NO_BROKER, BrokerId
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -43,7 +43,7 @@ async def _find(call: Call, key_type: int, key: str) -> Coordinator:
             )
     except Fault as fault:
         return Coordinator(
-            key=key, node_id=NOBODY, host="", port=NO_PORT, error_code=error_of(fault), error_message=str(fault)
+            key=key, node_id=NO_BROKER, host="", port=NO_PORT, error_code=error_of(fault), error_message=str(fault)
         )
     return Coordinator(key=key, node_id=known.id, host=known.host, port=known.kafka_port)
 

@@ -39,7 +39,7 @@ def produce(call: WireCall) -> Answer | None:
     call.connection.alike = produce_template(call.frame, call.version, call.caller.client_id, head)
     write = _write(call, head)
     layout = [(topic, [number for number, _ in partitions]) for topic, partitions in head.topics]
-    if write.go_on():
+    if write.append_some():
         return _answer(call, write, layout, head.acks, head.timeout_ms)
     write.copy_batches()
     call.holds = True
@@ -78,7 +78,7 @@ def _write(call: WireCall, head: ProduceHead) -> Write:
         head.acks,
         time_slice,
         adds=call.version >= FIRST_THAT_ADDS,
-        says_abortable=call.version >= FIRST_WITH_ABORTABLE,
+        knows_abortable=call.version >= FIRST_WITH_ABORTABLE,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tailrace.broker.services import Topics
 from tailrace.cluster.image import Topic
-from tailrace.model.ids import NOBODY
+from tailrace.model.ids import NO_BROKER
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.metadata import PartitionMetadata
 
@@ -13,7 +13,7 @@ def partition_states(topics: Topics, topic: Topic, first: int = 0) -> Iterator[P
     """The partitions of a topic from `first` on."""
     for index, state in enumerate(topics.partition_states(topic, first), first):
         yield PartitionMetadata(
-            error_code=Error.LEADER_NOT_AVAILABLE if state.leader == NOBODY else Error.NONE,
+            error_code=Error.LEADER_NOT_AVAILABLE if state.leader == NO_BROKER else Error.NONE,
             partition=index,
             leader_id=state.leader,
             leader_epoch=state.epoch,

@@ -31,7 +31,7 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> TxnO
         who=MemberId(request.member_id, request.group_instance_id),
         generation=request.generation_id,
         adds=call.version >= FIRST_OF_V2,
-        says_abortable=call.version >= FIRST_WITH_ABORTABLE,
+        knows_abortable=call.version >= FIRST_WITH_ABORTABLE,
     )
     faults = await call.services.transactions.commit_offsets(call.caller, commit, offsets_to_commit(wanted))
     codes = by_topic(wanted, [0 if fault is None else error_of(fault) for fault in faults])
