@@ -6,7 +6,7 @@ that override all it uses (`feature.py`). `Refused` is a broker's refusal as the
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
@@ -140,6 +140,29 @@ class Reading:
     committed_only: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """How to write: the settings of the producer. `max_bytes` bounds a message or a request, as the client does."""
+
+    compression: Compression = "none"
+    acks: Acks = "all"
+    idempotent: bool = False
+    max_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPlan:
+    """What a new topic is to have; -1 leaves a count to the broker."""
+
+    partitions: int = 1
+    replication: int = 1
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+AS_USUAL = Sending()
+ONE_PARTITION = TopicPlan()
+
+
 class Reader(Protocol):
     """One partition being read."""
 
@@ -175,15 +198,7 @@ class Client:
         """Let go of connections."""
 
     def produce(
-        self,
-        topic: str,
-        messages: Sequence[Message],
-        *,
-        partition: int = 0,
-        compression: Compression = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        max_bytes: int | None = None,
+        self, topic: str, messages: Sequence[Message], sending: Sending = AS_USUAL, partition: int = 0
     ) -> list[int]:
         """Send in order, wait for all; the offsets where the client tells them, else an empty list."""
         raise NotImplementedError
@@ -255,15 +270,7 @@ class Client:
     def list_offset(self, topic: str, spec: Literal["earliest", "latest", "max_timestamp"], partition: int = 0) -> int:
         raise NotImplementedError
 
-    def create_topic(
-        self,
-        topic: str,
-        *,
-        partitions: int = 1,
-        replication: int = 1,
-        settings: Mapping[str, str] | None = None,
-        validate_only: bool = False,
-    ) -> None:
+    def create_topic(self, topic: str, plan: TopicPlan = ONE_PARTITION, *, validate_only: bool = False) -> None:
         raise NotImplementedError
 
     def create_assigned(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:

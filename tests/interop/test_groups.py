@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.interop.client import Client, Code, Message, Refused
+from tests.interop.client import Client, Code, Message, Refused, TopicPlan
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
 from tests.interop.member import Member, soon
@@ -25,7 +25,7 @@ def group() -> str:
 @pytest.fixture
 def topic(name: str, bench: Client) -> str:
     """A topic with several partitions."""
-    bench.create_topic(name, partitions=PARTITIONS)
+    bench.create_topic(name, TopicPlan(partitions=PARTITIONS))
     eventually(lambda: name in bench.list_topics())
     return name
 

@@ -8,7 +8,7 @@ import pytest
 from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.testing import Cluster
-from tests.interop.client import Client
+from tests.interop.client import Client, TopicPlan
 from tests.interop.conftest import clients_of, eventually
 from tests.interop.drivers.confluent import Confluent
 from tests.interop.feature import feature
@@ -37,7 +37,7 @@ def clients(cluster: Cluster) -> Iterator[Callable[[type[Client]], Client]]:
 
 @pytest.fixture
 def topic(name: str, bench: Client) -> str:
-    bench.create_topic(name, partitions=PARTITIONS, replication=3)
+    bench.create_topic(name, TopicPlan(partitions=PARTITIONS, replication=3))
     eventually(lambda: name in bench.list_topics())
     return name
 

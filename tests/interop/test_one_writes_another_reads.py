@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.interop.client import COMPRESSIONS, Client, Headers, Message
+from tests.interop.client import COMPRESSIONS, Client, Headers, Message, Sending
 from tests.interop.drivers import DRIVERS
 from tests.interop.feature import feature, named
 
@@ -37,6 +37,6 @@ def write(other: Client, topic: str) -> list[Message]:
         ]
         messages[3:5] = [Message(key=None, value=b"no key", headers=headers)] * 2
         messages[7] = Message(key=b"gone", value=None, headers=headers)
-        other.produce(topic, messages, compression=compression)
+        other.produce(topic, messages, Sending(compression=compression))
         written += messages
     return written

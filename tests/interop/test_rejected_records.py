@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.interop.client import DEADLINE_S, Client
+from tests.interop.client import DEADLINE_S, Client, TopicPlan
 from tests.interop.conftest import eventually
 
 KEYS = (b"k", None, b"l", None)
@@ -15,7 +15,7 @@ LINGER_MS = 10_000  # longer than a busy machine takes to fill the batch
 
 @pytest.fixture
 def compacted(name: str, bench: Client) -> str:
-    bench.create_topic(name, settings={"cleanup.policy": "compact"})
+    bench.create_topic(name, TopicPlan(settings={"cleanup.policy": "compact"}))
     eventually(lambda: name in bench.list_topics())
     return name
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tailrace.testing import Cluster
-from tests.interop.client import Client, Message, Reading
+from tests.interop.client import Client, Message, Reading, Sending, TopicPlan
 from tests.interop.conftest import clients_of, eventually
 from tests.interop.feature import feature
 from tests.interop.test_one_writes_another_reads import test_matrix as test_matrix
@@ -56,7 +56,7 @@ def clients(bootstrap: str) -> Iterator[Callable[[type[Client]], Client]]:
 @pytest.fixture
 def topic(name: str, bench: Client) -> str:
     """A topic with one partition and three replicas."""
-    bench.create_topic(name, replication=3)
+    bench.create_topic(name, TopicPlan(replication=3))
     eventually(lambda: name in bench.list_topics())
     return name
 
@@ -75,7 +75,7 @@ def numbered(first: int, count: int) -> list[Message]:
 
 @feature("create a topic with three replicas: all are in sync", "create_topic", "describe_topic", "list_topics")
 def test_replicas(client: Client, name: str) -> None:
-    client.create_topic(name, partitions=6, replication=3)
+    client.create_topic(name, TopicPlan(partitions=6, replication=3))
     eventually(lambda: name in client.list_topics())
     shape = client.describe_topic(name)
     assert [sorted(replicas) for replicas in shape.replicas] == [[1, 2, 3]] * 6
@@ -85,7 +85,7 @@ def test_replicas(client: Client, name: str) -> None:
 
 @feature("write to every partition and read it back, whoever leads", "produce", "reader")
 def test_every_partition(client: Client, name: str, bench: Client) -> None:
-    bench.create_topic(name, partitions=6, replication=3)
+    bench.create_topic(name, TopicPlan(partitions=6, replication=3))
     eventually(lambda: name in bench.list_topics())
     for partition in range(6):
         client.produce(name, numbered(partition, 20), partition=partition)
@@ -96,12 +96,12 @@ def test_every_partition(client: Client, name: str, bench: Client) -> None:
 
 @feature("the leader is killed in the middle: nothing is lost, writing and reading go on", "produce", "reader")
 def test_killed(client: Client, led_by_2: str, cluster: Cluster) -> None:
-    client.produce(led_by_2, numbered(0, 100), idempotent=True)
+    client.produce(led_by_2, numbered(0, 100), Sending(idempotent=True))
     try:
         with client.reader(led_by_2, Reading()) as reader:
             before = reader.take(100)
             cluster.kill(2)
-            client.produce(led_by_2, numbered(100, 100), idempotent=True)
+            client.produce(led_by_2, numbered(100, 100), Sending(idempotent=True))
             after = reader.take(100)
     finally:
         cluster.restart(2)

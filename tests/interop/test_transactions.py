@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from tests.interop.client import Client, Message, Reading, Refused
+from tests.interop.client import Client, Message, Reading, Refused, TopicPlan
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
 from tests.interop.transactor import Transactor
@@ -17,7 +17,7 @@ SHORT_MS = 1000
 @pytest.fixture
 def topic(name: str, bench: Client) -> str:
     """A topic with two partitions."""
-    bench.create_topic(name, partitions=PARTITIONS)
+    bench.create_topic(name, TopicPlan(partitions=PARTITIONS))
     eventually(lambda: name in bench.list_topics())
     return name
 

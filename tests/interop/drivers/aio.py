@@ -16,19 +16,21 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
 from tests.interop.client import (
+    AS_USUAL,
     DEADLINE_S,
     END,
-    Acks,
+    ONE_PARTITION,
     Client,
     ClusterShape,
-    Compression,
     GroupShape,
     Message,
     Reader,
     Reading,
     Received,
     Refused,
+    Sending,
     Setting,
+    TopicPlan,
     TopicShape,
 )
 from tests.interop.drivers.aio_transactions import AioTransactor
@@ -125,19 +127,11 @@ class Aiokafka(Client):
         self._loop.close()
 
     def produce(
-        self,
-        topic: str,
-        messages: Sequence[Message],
-        *,
-        partition: int = 0,
-        compression: Compression = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        max_bytes: int | None = None,
+        self, topic: str, messages: Sequence[Message], sending: Sending = AS_USUAL, partition: int = 0
     ) -> list[int]:
-        size = {} if max_bytes is None else {"max_request_size": max_bytes}
-        settings = {"acks": acks, "enable_idempotence": idempotent, **size}
-        codec = None if compression == "none" else compression
+        size = {} if sending.max_bytes is None else {"max_request_size": sending.max_bytes}
+        settings = {"acks": sending.acks, "enable_idempotence": sending.idempotent, **size}
+        codec = None if sending.compression == "none" else sending.compression
         return self._loop.run(self._produce(topic, messages, partition, {"compression_type": codec, **settings}))
 
     async def _produce(
@@ -245,16 +239,9 @@ class Aiokafka(Client):
         finally:
             await consumer.stop()
 
-    def create_topic(
-        self,
-        topic: str,
-        *,
-        partitions: int = 1,
-        replication: int = 1,
-        settings: Mapping[str, str] | None = None,
-        validate_only: bool = False,
-    ) -> None:
-        self._create(NewTopic(topic, partitions, replication, topic_configs=dict(settings or {})), validate_only)
+    def create_topic(self, topic: str, plan: TopicPlan = ONE_PARTITION, *, validate_only: bool = False) -> None:
+        new = NewTopic(topic, plan.partitions, plan.replication, topic_configs=dict(plan.settings))
+        self._create(new, validate_only)
 
     def create_assigned(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
         assigned = {partition: list(brokers) for partition, brokers in enumerate(replicas)}

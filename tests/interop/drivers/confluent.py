@@ -35,18 +35,20 @@ from confluent_kafka.admin import (
 )
 
 from tests.interop.client import (
+    AS_USUAL,
     DEADLINE_S,
     END,
-    Acks,
+    ONE_PARTITION,
     ClusterShape,
     Code,
-    Compression,
     Message,
     Reader,
     Reading,
     Received,
     Refused,
+    Sending,
     Setting,
+    TopicPlan,
     TopicShape,
 )
 from tests.interop.drivers.confluent_groups import ConfluentGroups
@@ -154,19 +156,17 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
         return f"{confluent_kafka.__version__} (librdkafka {confluent_kafka.libversion()[0]})"
 
     def produce(
-        self,
-        topic: str,
-        messages: Sequence[Message],
-        *,
-        partition: int = 0,
-        compression: Compression = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        max_bytes: int | None = None,
+        self, topic: str, messages: Sequence[Message], sending: Sending = AS_USUAL, partition: int = 0
     ) -> list[int]:
-        settings = {"compression.type": compression, "acks": str(acks), "enable.idempotence": idempotent}
-        size = {} if max_bytes is None else {"message.max.bytes": max_bytes}
-        producer = Producer({**self._common, "linger.ms": 5, **settings, **size})
+        size = {} if sending.max_bytes is None else {"message.max.bytes": sending.max_bytes}
+        settings = {
+            "compression.type": sending.compression,
+            "acks": str(sending.acks),
+            "enable.idempotence": sending.idempotent,
+            "linger.ms": 5,
+            **size,
+        }
+        producer = Producer({**self._common, **settings})
         offsets: list[int] = []
         failures: list[KafkaError] = []
 
@@ -256,17 +256,9 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
         asked = getattr(OffsetSpec, spec)()
         return int(only(self._admin.list_offsets({TopicPartition(topic, partition): asked})).offset)
 
-    def create_topic(
-        self,
-        topic: str,
-        *,
-        partitions: int = 1,
-        replication: int = 1,
-        settings: Mapping[str, str] | None = None,
-        validate_only: bool = False,
-    ) -> None:
+    def create_topic(self, topic: str, plan: TopicPlan = ONE_PARTITION, *, validate_only: bool = False) -> None:
         with surfaced():
-            new = NewTopic(topic, partitions, replication, config=dict(settings or {}))
+            new = NewTopic(topic, plan.partitions, plan.replication, config=dict(plan.settings))
             only(self._admin.create_topics([new], validate_only=validate_only))
 
     def create_assigned(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:

@@ -14,18 +14,20 @@ from kafka.errors import KafkaError
 from kafka.protocol.consumer.offsets import OffsetSpec
 
 from tests.interop.client import (
+    AS_USUAL,
     DEADLINE_S,
     END,
-    Acks,
+    ONE_PARTITION,
     ClusterShape,
-    Compression,
     Message,
     QuorumShape,
     Reader,
     Reading,
     Received,
     Refused,
+    Sending,
     Setting,
+    TopicPlan,
     TopicShape,
 )
 from tests.interop.drivers.kafka_python_groups import KafkaPythonGroups
@@ -103,23 +105,15 @@ class KafkaPython(KafkaPythonGroups, KafkaPythonTransactions):
         self._admin.close()
 
     def produce(
-        self,
-        topic: str,
-        messages: Sequence[Message],
-        *,
-        partition: int = 0,
-        compression: Compression = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        max_bytes: int | None = None,
+        self, topic: str, messages: Sequence[Message], sending: Sending = AS_USUAL, partition: int = 0
     ) -> list[int]:
-        size = {} if max_bytes is None else {"max_request_size": max_bytes}
+        size = {} if sending.max_bytes is None else {"max_request_size": sending.max_bytes}
         producer = KafkaProducer(
             **self._common,
             **size,
-            compression_type=None if compression == "none" else compression,
-            acks=acks,
-            enable_idempotence=idempotent,
+            compression_type=None if sending.compression == "none" else sending.compression,
+            acks=sending.acks,
+            enable_idempotence=sending.idempotent,
         )
         try:
             with surfaced():
@@ -191,16 +185,12 @@ class KafkaPython(KafkaPythonGroups, KafkaPythonTransactions):
         with surfaced():
             return int(self._admin.list_partition_offsets({where: OffsetSpec[spec.upper()]})[where].offset)
 
-    def create_topic(
-        self,
-        topic: str,
-        *,
-        partitions: int = 1,
-        replication: int = 1,
-        settings: Mapping[str, str] | None = None,
-        validate_only: bool = False,
-    ) -> None:
-        new = {"num_partitions": partitions, "replication_factor": replication, "configs": dict(settings or {})}
+    def create_topic(self, topic: str, plan: TopicPlan = ONE_PARTITION, *, validate_only: bool = False) -> None:
+        new = {
+            "num_partitions": plan.partitions,
+            "replication_factor": plan.replication,
+            "configs": dict(plan.settings),
+        }
         with surfaced():
             self._admin.create_topics({topic: new}, validate_only=validate_only)
 

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tailrace.testing import Cluster
 from tests.interop import toolchains
-from tests.interop.client import DEADLINE_S, Client, Message
+from tests.interop.client import DEADLINE_S, Client, Message, TopicPlan
 from tests.interop.conftest import clients_of, eventually
 from tests.interop.feature import feature
 from tests.interop.member import soon
@@ -92,7 +92,7 @@ def output(name: str, bench: Client, bootstrap: str) -> Iterator[Output]:
 
 
 def made(topic: str, bench: Client) -> str:
-    bench.create_topic(topic, partitions=PARTITIONS, replication=3)
+    bench.create_topic(topic, TopicPlan(partitions=PARTITIONS, replication=3))
     eventually(lambda: topic in bench.list_topics())
     return topic
 
