@@ -6,20 +6,26 @@ that override all it uses (`feature.py`). `Refused` is a broker's refusal as the
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from tests.interop.messages import AS_USUAL, Message, Reader, Reading, Received, Sending
+from tests.interop.shapes import (
+    ONE_PARTITION,
+    ClusterShape,
+    GroupShape,
+    QuorumShape,
+    Setting,
+    TopicPlan,
+    TopicShape,
+    TransactionShape,
+)
 
 if TYPE_CHECKING:
     from tests.interop.member import Member
     from tests.interop.transactor import Transactor
 
-Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
-Acks = Literal[0, 1, "all"]
-Headers = tuple[tuple[str, bytes | None], ...]
-COMPRESSIONS: tuple[Compression, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
 DEADLINE_S = 15.0
-END = -1  # a first offset: whatever comes next
 
 
 class Code(IntEnum):
@@ -44,130 +50,6 @@ class Refused(Exception):
     def __init__(self, code: int, text: str = "") -> None:
         super().__init__(f"{code}: {text}")
         self.code = code
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """What is sent."""
-
-    value: bytes | None
-    key: bytes | None = None
-    headers: Headers = ()
-    timestamp_ms: int | None = None  # None: the client's now
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
-    """What is read back."""
-
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-    timestamp_ms: int
-    append_time: bool | None  # the broker's time, not the sender's; None: the client does not say
-
-    @property
-    def content(self) -> tuple[bytes | None, bytes | None, Headers]:
-        return self.key, self.value, self.headers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicShape:
-    """A topic as described to a client."""
-
-    partitions: tuple[int, ...]
-    leaders: tuple[int, ...]
-    replicas: tuple[tuple[int, ...], ...]
-    in_sync: tuple[tuple[int, ...], ...]
-    topic_id: str | None = None  # None: the client does not say
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """One setting of a topic or a broker; `own`: somebody set it, it is not a default."""
-
-    value: str | None
-    own: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterShape:
-    """The cluster as described to a client: brokers as (id, host, port)."""
-
-    cluster_id: str
-    controller: int
-    brokers: tuple[tuple[int, str, int], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumShape:
-    """Who votes on the cluster's metadata, and who only listens."""
-
-    leader: int
-    voters: tuple[int, ...]
-    observers: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupShape:
-    """A group as described to a client."""
-
-    state: str
-    protocol: str
-    clients: tuple[str, ...]  # the client id of each member
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionShape:
-    """A transactional id as described to a client."""
-
-    state: str
-    producer_id: int
-    producer_epoch: int
-    timeout_ms: int
-    partitions: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How to read: first offset, how long a fetch may wait, how many bytes it may bring, what to do when lost."""
-
-    start: int = 0
-    wait_ms: int = 500
-    fetch_bytes: int | None = None
-    reset: Literal["earliest", "latest", "none"] = "none"
-    committed_only: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sending:
-    """How to write: the settings of the producer. `max_bytes` bounds a message or a request, as the client does."""
-
-    compression: Compression = "none"
-    acks: Acks = "all"
-    idempotent: bool = False
-    max_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicPlan:
-    """What a new topic is to have; -1 leaves a count to the broker."""
-
-    partitions: int = 1
-    replication: int = 1
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-
-AS_USUAL = Sending()
-ONE_PARTITION = TopicPlan()
-
-
-class Reader(Protocol):
-    """One partition being read."""
-
-    def take(self, count: int) -> list[Received]:
-        """The next `count` records, within the deadline."""
 
 
 class Client:

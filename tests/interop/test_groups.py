@@ -8,10 +8,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.interop.client import Client, Code, Message, Refused, TopicPlan
+from tests.interop.client import Client, Code, Refused
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
 from tests.interop.member import Member, soon
+from tests.interop.messages import Message
+from tests.interop.shapes import TopicPlan
 
 PARTITIONS = 4
 everything = frozenset(range(PARTITIONS))

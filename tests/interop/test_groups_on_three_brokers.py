@@ -8,11 +8,12 @@ import pytest
 from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.testing import Cluster
-from tests.interop.client import Client, TopicPlan
+from tests.interop.client import Client
 from tests.interop.conftest import clients_of, eventually
 from tests.interop.drivers.confluent import Confluent
 from tests.interop.feature import feature
 from tests.interop.member import soon
+from tests.interop.shapes import TopicPlan
 from tests.interop.test_groups import PARTITIONS, everything, fill, read, shared
 from tests.interop.test_groups import group as group
 from tests.interop.test_groups import test_cooperative as test_cooperative

@@ -4,9 +4,10 @@ import random
 
 import pytest
 
-from tests.interop.client import COMPRESSIONS, Client, Headers, Message, Sending
+from tests.interop.client import Client
 from tests.interop.drivers import DRIVERS
 from tests.interop.feature import feature, named
+from tests.interop.messages import COMPRESSIONS, Headers, Message, Sending
 
 
 @pytest.mark.parametrize("other", [one for one in DRIVERS if not one.toolchain], ids=named, indirect=True)

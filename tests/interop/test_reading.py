@@ -5,8 +5,9 @@ from time import monotonic
 
 import pytest
 
-from tests.interop.client import END, Client, Code, Compression, Message, Reading, Received, Refused, Sending
+from tests.interop.client import Client, Code, Refused
 from tests.interop.feature import feature
+from tests.interop.messages import END, Compression, Message, Reading, Received, Sending
 
 BASE_MS = 1_600_000_000_000
 

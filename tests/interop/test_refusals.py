@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.interop.client import Client, Code, Message, Refused, Sending, TopicPlan
+from tests.interop.client import Client, Code, Refused
 from tests.interop.feature import feature
+from tests.interop.messages import Message, Sending
+from tests.interop.shapes import TopicPlan
 from tests.interop.test_writing import BATCH_OVERHEAD_BYTES, DEFAULT_MAX_BATCH_BYTES
 
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.interop.client import DEADLINE_S, Client, TopicPlan
+from tests.interop.client import DEADLINE_S, Client
 from tests.interop.conftest import eventually
+from tests.interop.shapes import TopicPlan
 
 KEYS = (b"k", None, b"l", None)
 NO_KEY = "Compacted topic cannot accept message without key"

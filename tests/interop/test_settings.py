@@ -1,8 +1,10 @@
 """Settings of topics and brokers are shown and changed, and a change takes effect."""
 
-from tests.interop.client import Client, Code, Message, Refused, TopicPlan
+from tests.interop.client import Client, Code, Refused
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
+from tests.interop.messages import Message
+from tests.interop.shapes import TopicPlan
 
 HOUR_MS, DAY_MS = "3600000", "86400000"
 

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tailrace.testing import Cluster
-from tests.interop.client import Client, Message, Reading, Sending, TopicPlan
+from tests.interop.client import Client
 from tests.interop.conftest import clients_of, eventually
 from tests.interop.feature import feature
+from tests.interop.messages import Message, Reading, Sending
+from tests.interop.shapes import TopicPlan
 from tests.interop.test_one_writes_another_reads import test_matrix as test_matrix
 from tests.interop.test_reading import test_beginning as test_beginning
 from tests.interop.test_reading import test_by_time as test_by_time

@@ -1,8 +1,10 @@
 """Topics are created, listed, described, grown and deleted."""
 
-from tests.interop.client import Client, Message, TopicPlan
+from tests.interop.client import Client
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
+from tests.interop.messages import Message
+from tests.interop.shapes import TopicPlan
 
 
 @feature("create a topic with partitions; it is listed and described", "create_topic", "list_topics", "describe_topic")

@@ -5,9 +5,11 @@ import uuid
 
 import pytest
 
-from tests.interop.client import Client, Message, Reading, Refused, TopicPlan
+from tests.interop.client import Client, Refused
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
+from tests.interop.messages import Message, Reading
+from tests.interop.shapes import TopicPlan
 from tests.interop.transactor import Transactor
 
 PARTITIONS = 2

@@ -8,9 +8,10 @@ import pytest
 from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.model.topics import TRANSACTIONS_TOPIC
 from tailrace.testing import Cluster
-from tests.interop.client import Client, TopicPlan
+from tests.interop.client import Client
 from tests.interop.conftest import clients_of, eventually
 from tests.interop.feature import feature
+from tests.interop.shapes import TopicPlan
 from tests.interop.test_transactions import PARTITIONS, committed
 from tests.interop.test_transactions import test_abort as test_abort
 from tests.interop.test_transactions import test_consume_transform_produce as test_consume_transform_produce

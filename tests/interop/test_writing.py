@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.interop.client import COMPRESSIONS, Acks, Client, Compression, Message, Sending, TopicPlan
+from tests.interop.client import Client
 from tests.interop.conftest import eventually
 from tests.interop.drivers.kafka_python import KafkaPython
 from tests.interop.feature import feature
+from tests.interop.messages import COMPRESSIONS, Acks, Compression, Message, Sending
+from tests.interop.shapes import TopicPlan
 
 DEFAULT_MAX_BATCH_BYTES = 1_048_588
 BATCH_OVERHEAD_BYTES = 72  # a header, and what is around the value of one record of this size without key and headers

@@ -7,7 +7,6 @@ coordinator, though librdkafka looks for one in the background.
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
@@ -34,25 +33,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.interop.client import (
-    AS_USUAL,
-    DEADLINE_S,
-    END,
-    ONE_PARTITION,
-    ClusterShape,
-    Code,
-    Message,
-    Reader,
-    Reading,
-    Received,
-    Refused,
-    Sending,
-    Setting,
-    TopicPlan,
-    TopicShape,
-)
+from tests.interop.client import DEADLINE_S, Code, Refused
 from tests.interop.drivers.confluent_groups import ConfluentGroups
+from tests.interop.drivers.confluent_refusals import only, surfaced
 from tests.interop.drivers.confluent_transactions import ConfluentTransactions
+from tests.interop.messages import AS_USUAL, END, Message, Reader, Reading, Received, Sending
+from tests.interop.shapes import ONE_PARTITION, ClusterShape, Setting, TopicPlan, TopicShape
 
 T = TypeVar("T")
 
@@ -62,22 +48,6 @@ NOT_KNOWN_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
 )
-
-
-@contextmanager
-def surfaced() -> Iterator[None]:
-    try:
-        yield
-    except KafkaException as refusal:
-        error: KafkaError = refusal.args[0]
-        raise Refused(error.code(), error.str()) from refusal
-
-
-def only(futures: Mapping[Any, Future[Any]]) -> Any:
-    """The result of a call about one thing."""
-    (future,) = futures.values()
-    with surfaced():
-        return future.result(DEADLINE_S)
 
 
 class ConfluentReader:

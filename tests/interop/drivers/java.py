@@ -6,9 +6,10 @@ from typing import Literal
 
 from benchmarks.jars import KAFKA_VERSION
 from tests.interop import toolchains
-from tests.interop.client import ClusterShape, QuorumShape, Reading, Received, Setting
 from tests.interop.drivers.java_transactions import JavaTransactions
 from tests.interop.drivers.program import Groups, ProgramReader, Topics, Writer
+from tests.interop.messages import Reading, Received
+from tests.interop.shapes import ClusterShape, QuorumShape, Setting
 
 
 class Java(Writer, Topics, Groups, JavaTransactions):

@@ -14,21 +14,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from tests.interop.client import (
-    AS_USUAL,
-    DEADLINE_S,
-    END,
-    Client,
-    Code,
-    Headers,
-    Message,
-    Reader,
-    Reading,
-    Received,
-    Refused,
-    Sending,
-    TopicShape,
-)
+from tests.interop.client import DEADLINE_S, Client, Code, Refused
+from tests.interop.messages import AS_USUAL, END, Headers, Message, Reader, Reading, Received, Sending
+from tests.interop.shapes import TopicShape
 
 AFTER_KEY = "\x1d\x1e key ends \x1e\x1d"
 AFTER_MESSAGE = "\x1d\x1e message ends \x1e\x1d"

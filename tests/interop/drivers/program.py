@@ -13,21 +13,10 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from benchmarks.fetched import Missing, need
-from tests.interop.client import (
-    AS_USUAL,
-    ONE_PARTITION,
-    Client,
-    GroupShape,
-    Message,
-    Reader,
-    Reading,
-    Received,
-    Refused,
-    Sending,
-    TopicPlan,
-    TopicShape,
-)
+from tests.interop.client import Client, Refused
 from tests.interop.member import Member
+from tests.interop.messages import AS_USUAL, Message, Reader, Reading, Received, Sending
+from tests.interop.shapes import ONE_PARTITION, GroupShape, TopicPlan, TopicShape
 
 ANSWER_TIMEOUT_S = 60.0
 

@@ -15,10 +15,12 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tailrace.testing import Cluster
 from tests.interop import toolchains
-from tests.interop.client import DEADLINE_S, Client, Message, TopicPlan
+from tests.interop.client import DEADLINE_S, Client
 from tests.interop.conftest import clients_of, eventually
 from tests.interop.feature import feature
 from tests.interop.member import soon
+from tests.interop.messages import Message
+from tests.interop.shapes import TopicPlan
 from tests.interop.worker import Worker
 
 PARTITIONS = 2
