@@ -4,14 +4,13 @@ Every topic here has three replicas, and the clients are given all three address
 broker starts it again.
 """
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from tailrace.testing import Cluster
 from tests.interop.client import Client
-from tests.interop.conftest import clients_of, eventually
+from tests.interop.conftest import eventually
 from tests.interop.feature import feature
 from tests.interop.messages import Message, Reading, Sending
 from tests.interop.shapes import TopicPlan
@@ -32,6 +31,9 @@ from tests.interop.test_writing import test_acks as test_acks
 from tests.interop.test_writing import test_idempotent as test_idempotent
 from tests.interop.test_writing import test_large as test_large
 from tests.interop.test_writing import test_order as test_order
+from tests.interop.three_brokers import bootstrap as bootstrap
+from tests.interop.three_brokers import clients as clients
+from tests.interop.three_brokers import three_brokers
 
 RACKS = ("r1", "r2", "r3")
 
@@ -39,20 +41,7 @@ RACKS = ("r1", "r2", "r3")
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Leaders stay where they come to be, until somebody asks for an election."""
-    if "TAILRACE_INTEROP_BOOTSTRAP" in os.environ:
-        pytest.skip("these tests stop and start brokers of their own")
-    with Cluster(3, proxied=False, racks=RACKS, auto_leader_rebalance_enable=False) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def bootstrap(cluster: Cluster) -> str:
-    return cluster.bootstrap
-
-
-@pytest.fixture(scope="module")
-def clients(bootstrap: str) -> Iterator[Callable[[type[Client]], Client]]:
-    yield from clients_of(bootstrap)
+    yield from three_brokers(racks=RACKS, auto_leader_rebalance_enable=False)
 
 
 @pytest.fixture
