@@ -15,7 +15,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
-from tests.interop.client import DEADLINE_S, Client, Refused
+from tests.interop.client import BASICS, DEADLINE_S, Client, Refused
 from tests.interop.drivers.aio_transactions import AioTransactor
 from tests.interop.drivers.pure_python import connection_settings, consumer_settings, producer_settings, received_from
 from tests.interop.member import Member, in_python
@@ -66,17 +66,7 @@ def check(code: int, text: str | None = None) -> None:
 
 class Aiokafka(Client):
     name = "aiokafka"
-    also = frozenset(
-        {
-            "any bytes",
-            "asks the next coordinator again",
-            "empty is not null",
-            "error when lost",
-            "null headers",
-            "static members",
-            "timestamps",
-        }
-    )
+    also = BASICS | {"asks the next coordinator again", "null headers"}
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)

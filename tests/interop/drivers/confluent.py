@@ -33,7 +33,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.interop.client import DEADLINE_S, Code, Refused
+from tests.interop.client import BASICS, DEADLINE_S, Code, Refused
 from tests.interop.drivers.confluent_groups import ConfluentGroups
 from tests.interop.drivers.confluent_refusals import only, surfaced
 from tests.interop.drivers.confluent_transactions import ConfluentTransactions
@@ -91,24 +91,17 @@ def _received(message: Delivered) -> Received:
 
 class Confluent(ConfluentGroups, ConfluentTransactions):
     name = "confluent-kafka"
-    also = frozenset(
-        {
-            "any bytes",
-            "asks the next coordinator again",
-            "consumer protocol",
-            "cooperative-sticky",
-            "default counts",
-            "describing creates nothing",
-            "empty is not null",
-            "error when a name is bad",
-            "error when lost",
-            "leaves for a while",
-            "null headers",
-            "static members",
-            "timestamps",
-            "topic ids",
-        }
-    )
+    also = BASICS | {
+        "asks the next coordinator again",
+        "consumer protocol",
+        "cooperative-sticky",
+        "default counts",
+        "describing creates nothing",
+        "error when a name is bad",
+        "leaves for a while",
+        "null headers",
+        "topic ids",
+    }
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)

@@ -12,7 +12,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.protocol.consumer.offsets import OffsetSpec
 
-from tests.interop.client import DEADLINE_S, Refused
+from tests.interop.client import BASICS, DEADLINE_S, Refused
 from tests.interop.drivers.kafka_python_groups import KafkaPythonGroups
 from tests.interop.drivers.kafka_python_refusals import surfaced
 from tests.interop.drivers.kafka_python_transactions import KafkaPythonTransactions
@@ -42,19 +42,7 @@ class KafkaPythonReader:
 
 class KafkaPython(KafkaPythonGroups, KafkaPythonTransactions):
     name = "kafka-python"
-    also = frozenset(
-        {
-            "any bytes",
-            "cooperative-sticky",
-            "default counts",
-            "describing creates nothing",
-            "empty is not null",
-            "error when lost",
-            "static members",
-            "timestamps",
-            "topic ids",
-        }
-    )
+    also = BASICS | {"cooperative-sticky", "default counts", "describing creates nothing", "topic ids"}
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
