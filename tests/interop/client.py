@@ -6,20 +6,28 @@ that override all it uses (`feature.py`). `Refused` is a broker's refusal as the
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from tests.interop.messages import AS_USUAL, Message, Reader, Reading, Received, Sending
+from tests.interop.shapes import (
+    ONE_PARTITION,
+    ClusterShape,
+    GroupShape,
+    QuorumShape,
+    Setting,
+    TopicPlan,
+    TopicShape,
+    TransactionShape,
+)
 
 if TYPE_CHECKING:
     from tests.interop.member import Member
     from tests.interop.transactor import Transactor
 
-Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
-Acks = Literal[0, 1, "all"]
-Headers = tuple[tuple[str, bytes | None], ...]
-COMPRESSIONS: tuple[Compression, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
 DEADLINE_S = 15.0
-END = -1  # a first offset: whatever comes next
+# Part of `also` of every driver but kcat's and kafkajs's.
+BASICS = frozenset({"any bytes", "empty is not null", "error when lost", "static members", "timestamps"})
 
 
 class Code(IntEnum):
@@ -44,107 +52,6 @@ class Refused(Exception):
     def __init__(self, code: int, text: str = "") -> None:
         super().__init__(f"{code}: {text}")
         self.code = code
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """What is sent."""
-
-    value: bytes | None
-    key: bytes | None = None
-    headers: Headers = ()
-    timestamp_ms: int | None = None  # None: the client's now
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
-    """What is read back."""
-
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-    timestamp_ms: int
-    append_time: bool | None  # the broker's time, not the sender's; None: the client does not say
-
-    @property
-    def content(self) -> tuple[bytes | None, bytes | None, Headers]:
-        return self.key, self.value, self.headers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicShape:
-    """A topic as described to a client."""
-
-    partitions: tuple[int, ...]
-    leaders: tuple[int, ...]
-    replicas: tuple[tuple[int, ...], ...]
-    in_sync: tuple[tuple[int, ...], ...]
-    topic_id: str | None = None  # None: the client does not say
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """One setting of a topic or a broker; `own`: somebody set it, it is not a default."""
-
-    value: str | None
-    own: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterShape:
-    """The cluster as described to a client: brokers as (id, host, port)."""
-
-    cluster_id: str
-    controller: int
-    brokers: tuple[tuple[int, str, int], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumShape:
-    """Who votes on the cluster's metadata, and who only listens."""
-
-    leader: int
-    voters: tuple[int, ...]
-    observers: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupShape:
-    """A group as described to a client."""
-
-    state: str
-    protocol: str
-    clients: tuple[str, ...]  # the client id of each member
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionShape:
-    """A transactional id as described to a client."""
-
-    state: str
-    producer_id: int
-    producer_epoch: int
-    timeout_ms: int
-    partitions: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How to read: first offset, how long a fetch may wait, how many bytes it may bring, what to do when lost."""
-
-    start: int = 0
-    wait_ms: int = 500
-    fetch_bytes: int | None = None
-    reset: Literal["earliest", "latest", "none"] = "none"
-    committed_only: bool = False
-
-
-class Reader(Protocol):
-    """One partition being read."""
-
-    def take(self, count: int) -> list[Received]:
-        """The next `count` records, within the deadline."""
 
 
 class Client:
@@ -175,15 +82,7 @@ class Client:
         """Let go of connections."""
 
     def produce(
-        self,
-        topic: str,
-        messages: Sequence[Message],
-        *,
-        partition: int = 0,
-        compression: Compression = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        max_bytes: int | None = None,
+        self, topic: str, messages: Sequence[Message], sending: Sending = AS_USUAL, partition: int = 0
     ) -> list[int]:
         """Send in order, wait for all; the offsets where the client tells them, else an empty list."""
         raise NotImplementedError
@@ -255,15 +154,7 @@ class Client:
     def list_offset(self, topic: str, spec: Literal["earliest", "latest", "max_timestamp"], partition: int = 0) -> int:
         raise NotImplementedError
 
-    def create_topic(
-        self,
-        topic: str,
-        *,
-        partitions: int = 1,
-        replication: int = 1,
-        settings: Mapping[str, str] | None = None,
-        validate_only: bool = False,
-    ) -> None:
+    def create_topic(self, topic: str, plan: TopicPlan = ONE_PARTITION, *, validate_only: bool = False) -> None:
         raise NotImplementedError
 
     def create_assigned(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:

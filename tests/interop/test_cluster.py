@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.interop.client import Client, Message, Refused
+from tests.interop.client import Client, Refused
 from tests.interop.feature import feature
+from tests.interop.messages import Message
 
 INVALID_UPDATE_VERSION = 95
 

@@ -3,8 +3,20 @@
 from tests.interop.client import Client
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
-from tests.interop.member import soon
-from tests.interop.test_groups import PARTITIONS, all_below, everything, fill, read, share, shared
+from tests.interop.member import Member, soon
+from tests.interop.test_groups import (
+    PARTITIONS,
+    all_below,
+    assert_kept,
+    come_back,
+    everything,
+    fill,
+    go_on,
+    kill,
+    read,
+    share,
+    shared,
+)
 from tests.interop.test_groups import group as group
 from tests.interop.test_groups import topic as topic
 
@@ -15,46 +27,22 @@ PROTOCOL = "consumer"
 @feature("two members share partitions: who keeps some never loses them; one leaves, the other takes its part", *USES)
 def test_share(client: Client, topic: str, group: str, bench: Client) -> None:
     first, second = share(client, topic, group, bench, PROTOCOL)
-    kept = everything - max(second.assignments, key=len)
-    had = first.assignments[first.assignments.index(everything) :]
-    assert all(kept <= one for one in had if one), had
+    assert_kept(first, second)
 
 
 @feature("a member reads everything; the next goes on where it stopped", *USES)
 def test_goes_on(client: Client, topic: str, group: str, bench: Client) -> None:
-    fill(bench, topic, 10)
-    with client.member(topic, group, PROTOCOL) as first:
-        soon(lambda: read(first) == all_below(10))
-        first.leave()
-    fill(bench, topic, 5)
-    with client.member(topic, group, PROTOCOL) as second:
-        soon(lambda: read(second) == all_below(15, start=10))
+    go_on(client, topic, group, bench, PROTOCOL)
 
 
 @feature("a member is killed: another takes its part when its session is over, and nothing is missed", *USES)
 def test_killed(client: Client, topic: str, group: str, bench: Client) -> None:
-    fill(bench, topic, 10)
-    with client.member(topic, group, PROTOCOL) as first, client.member(topic, group, PROTOCOL) as second:
-        soon(lambda: shared(first, second))
-        soon(lambda: len(read(first, second)) >= 10 * PARTITIONS)
-        second.kill()
-        fill(bench, topic, 10)
-        soon(lambda: first.assigned == everything)
-        soon(lambda: sorted(dict.fromkeys(read(first, second))) == all_below(20))
+    kill(client, topic, group, bench, PROTOCOL)
 
 
 @feature("a static member leaves for a while and comes back: nobody else notices", "leaves for a while", *USES)
 def test_static(client: Client, topic: str, group: str, bench: Client) -> None:
-    with client.member(topic, group, PROTOCOL, instance="one") as first:
-        with client.member(topic, group, PROTOCOL, instance="two") as second:
-            soon(lambda: shared(first, second))
-            changes, had = len(first.assignments), second.assigned
-            second.leave()
-        with client.member(topic, group, PROTOCOL, instance="two") as again:
-            soon(lambda: again.assigned == had)
-            fill(bench, topic, 10)
-            soon(lambda: sorted(dict.fromkeys(read(first, again))) == all_below(10))
-        assert len(first.assignments) == changes
+    come_back(client, topic, group, bench, PROTOCOL, Member.leave)
 
 
 @feature("a classic member shares partitions with one of this protocol, which leaves: the first takes all", "member")

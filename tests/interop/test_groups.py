@@ -4,14 +4,16 @@ Each message must be read at least once, whatever happens to whom; and where nob
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.interop.client import Client, Code, Message, Refused
+from tests.interop.client import Client, Code, Refused
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
 from tests.interop.member import Member, soon
+from tests.interop.messages import Message
+from tests.interop.shapes import TopicPlan
 
 PARTITIONS = 4
 everything = frozenset(range(PARTITIONS))
@@ -25,7 +27,7 @@ def group() -> str:
 @pytest.fixture
 def topic(name: str, bench: Client) -> str:
     """A topic with several partitions."""
-    bench.create_topic(name, partitions=PARTITIONS)
+    bench.create_topic(name, TopicPlan(partitions=PARTITIONS))
     eventually(lambda: name in bench.list_topics())
     return name
 
@@ -47,15 +49,20 @@ def shared(first: Member, second: Member) -> bool:
     return len(first.assigned) == len(second.assigned) == 2 and first.assigned | second.assigned == everything
 
 
-@feature("a member reads everything; the next goes on where it stopped", "member")
-def test_goes_on(client: Client, topic: str, group: str, bench: Client) -> None:
+def go_on(client: Client, topic: str, group: str, bench: Client, strategy: str) -> None:
+    """A member reads everything and leaves; the next goes on where it stopped."""
     fill(bench, topic, 10)
-    with client.member(topic, group) as first:
+    with client.member(topic, group, strategy) as first:
         soon(lambda: read(first) == all_below(10))
         first.leave()
     fill(bench, topic, 5)
-    with client.member(topic, group) as second:
+    with client.member(topic, group, strategy) as second:
         soon(lambda: read(second) == all_below(15, start=10))
+
+
+@feature("a member reads everything; the next goes on where it stopped", "member")
+def test_goes_on(client: Client, topic: str, group: str, bench: Client) -> None:
+    go_on(client, topic, group, bench, "range")
 
 
 @feature("write with keys, and its own members read it all", "write_keyed", "member")
@@ -87,6 +94,13 @@ def share(client: Client, topic: str, group: str, bench: Client, strategy: str) 
     return first, second
 
 
+def assert_kept(first: Member, second: Member) -> None:
+    """The first never lost the partitions that it kept when the second came."""
+    kept = everything - max(second.assignments, key=len)
+    had = first.assignments[first.assignments.index(everything) :]
+    assert all(kept <= one for one in had if one), had
+
+
 @feature("two members share partitions by range; one leaves, the other takes its part", "member")
 def test_range(client: Client, topic: str, group: str, bench: Client) -> None:
     _, second = share(client, topic, group, bench, "range")
@@ -104,15 +118,13 @@ def test_roundrobin(client: Client, topic: str, group: str, bench: Client) -> No
 )
 def test_cooperative(client: Client, topic: str, group: str, bench: Client) -> None:
     first, second = share(client, topic, group, bench, "cooperative-sticky")
-    kept = everything - max(second.assignments, key=len)
-    had = first.assignments[first.assignments.index(everything) :]
-    assert all(kept <= one for one in had if one), had
+    assert_kept(first, second)
 
 
-@feature("a member is killed: another takes its part when its session is over, and nothing is missed", "member")
-def test_killed(client: Client, topic: str, group: str, bench: Client) -> None:
+def kill(client: Client, topic: str, group: str, bench: Client, strategy: str) -> None:
+    """One of two members is killed; the other takes its part when its session is over."""
     fill(bench, topic, 10)
-    with client.member(topic, group) as first, client.member(topic, group) as second:
+    with client.member(topic, group, strategy) as first, client.member(topic, group, strategy) as second:
         soon(lambda: shared(first, second))
         soon(lambda: len(read(first, second)) >= 10 * PARTITIONS)
         second.kill()
@@ -121,18 +133,30 @@ def test_killed(client: Client, topic: str, group: str, bench: Client) -> None:
         soon(lambda: sorted(dict.fromkeys(read(first, second))) == all_below(20))
 
 
-@feature("a static member is killed and comes back within its session: nobody else notices", "member", "static members")
-def test_static(client: Client, topic: str, group: str, bench: Client) -> None:
-    with client.member(topic, group, instance="one") as first:
-        with client.member(topic, group, instance="two") as second:
+@feature("a member is killed: another takes its part when its session is over, and nothing is missed", "member")
+def test_killed(client: Client, topic: str, group: str, bench: Client) -> None:
+    kill(client, topic, group, bench, "range")
+
+
+def come_back(
+    client: Client, topic: str, group: str, bench: Client, strategy: str, stop: Callable[[Member], None]
+) -> None:
+    """One of two static members stops and comes back: it has its partitions again, and the other keeps its own."""
+    with client.member(topic, group, strategy, instance="one") as first:
+        with client.member(topic, group, strategy, instance="two") as second:
             soon(lambda: shared(first, second))
             changes, had = len(first.assignments), second.assigned
-            second.kill()
-        with client.member(topic, group, instance="two") as again:
+            stop(second)
+        with client.member(topic, group, strategy, instance="two") as again:
             soon(lambda: again.assigned == had)
             fill(bench, topic, 10)
             soon(lambda: sorted(dict.fromkeys(read(first, again))) == all_below(10))
         assert len(first.assignments) == changes
+
+
+@feature("a static member is killed and comes back within its session: nobody else notices", "member", "static members")
+def test_static(client: Client, topic: str, group: str, bench: Client) -> None:
+    come_back(client, topic, group, bench, "range", Member.kill)
 
 
 @feature("list and describe a group, while it has members and after", "list_groups", "describe_group")

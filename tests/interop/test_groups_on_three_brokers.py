@@ -1,7 +1,6 @@
 """Groups of a cluster: members find the coordinator wherever it is, and again when it is killed."""
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -9,10 +8,11 @@ from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.testing import Cluster
 from tests.interop.client import Client
-from tests.interop.conftest import clients_of, eventually
+from tests.interop.conftest import eventually
 from tests.interop.drivers.confluent import Confluent
 from tests.interop.feature import feature
 from tests.interop.member import soon
+from tests.interop.shapes import TopicPlan
 from tests.interop.test_groups import PARTITIONS, everything, fill, read, shared
 from tests.interop.test_groups import group as group
 from tests.interop.test_groups import test_cooperative as test_cooperative
@@ -20,24 +20,19 @@ from tests.interop.test_groups import test_killed as test_killed
 from tests.interop.test_groups import test_range as test_range
 from tests.interop.test_groups import test_roundrobin as test_roundrobin
 from tests.interop.test_groups import test_static as test_static
+from tests.interop.three_brokers import bootstrap as bootstrap
+from tests.interop.three_brokers import clients as clients
+from tests.interop.three_brokers import three_brokers
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    if "TAILRACE_INTEROP_BOOTSTRAP" in os.environ:
-        pytest.skip("these tests stop and start brokers of their own")
-    with Cluster(3, proxied=False) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def clients(cluster: Cluster) -> Iterator[Callable[[type[Client]], Client]]:
-    yield from clients_of(cluster.bootstrap)
+    yield from three_brokers()
 
 
 @pytest.fixture
 def topic(name: str, bench: Client) -> str:
-    bench.create_topic(name, partitions=PARTITIONS, replication=3)
+    bench.create_topic(name, TopicPlan(partitions=PARTITIONS, replication=3))
     eventually(lambda: name in bench.list_topics())
     return name
 

@@ -4,9 +4,10 @@ import random
 
 import pytest
 
-from tests.interop.client import COMPRESSIONS, Client, Headers, Message
+from tests.interop.client import Client
 from tests.interop.drivers import DRIVERS
 from tests.interop.feature import feature, named
+from tests.interop.messages import COMPRESSIONS, Headers, Message, Sending
 
 
 @pytest.mark.parametrize("other", [one for one in DRIVERS if not one.toolchain], ids=named, indirect=True)
@@ -37,6 +38,6 @@ def write(other: Client, topic: str) -> list[Message]:
         ]
         messages[3:5] = [Message(key=None, value=b"no key", headers=headers)] * 2
         messages[7] = Message(key=b"gone", value=None, headers=headers)
-        other.produce(topic, messages, compression=compression)
+        other.produce(topic, messages, Sending(compression=compression))
         written += messages
     return written

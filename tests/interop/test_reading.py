@@ -5,8 +5,9 @@ from time import monotonic
 
 import pytest
 
-from tests.interop.client import END, Client, Code, Compression, Message, Reading, Received, Refused
+from tests.interop.client import Client, Code, Refused
 from tests.interop.feature import feature
+from tests.interop.messages import END, Compression, Message, Reading, Received, Sending
 
 BASE_MS = 1_600_000_000_000
 
@@ -14,7 +15,7 @@ BASE_MS = 1_600_000_000_000
 def fill(bench: Client, topic: str, count: int, compression: Compression = "none") -> None:
     """Values "0", "1", …, one second apart."""
     messages = [Message(value=b"%d" % n, timestamp_ms=BASE_MS + 1000 * n) for n in range(count)]
-    bench.produce(topic, messages, compression=compression)
+    bench.produce(topic, messages, Sending(compression=compression))
 
 
 def numbers(received: list[Received]) -> list[int]:
@@ -42,7 +43,7 @@ def test_end(client: Client, topic: str, bench: Client) -> None:
         first: Future[list[Received]] = pool.submit(reader.take, 1)
         sent = 3
         while not wait([first], timeout=0.05).done:  # the reader says nothing of when it has found the end
-            bench.produce(topic, [Message(value=b"%d" % sent)], acks=1)
+            bench.produce(topic, [Message(value=b"%d" % sent)], Sending(acks=1))
             sent += 1
         assert 3 <= numbers(first.result())[0] < sent
 
@@ -92,7 +93,7 @@ def test_long_poll(client: Client, topic: str, bench: Client) -> None:
         assert numbers(reader.take(1)) == [0]
         begun = monotonic()
         for n in range(1, 6):
-            bench.produce(topic, [Message(value=b"%d" % n)], acks=1)
+            bench.produce(topic, [Message(value=b"%d" % n)], Sending(acks=1))
             assert numbers(reader.take(1)) == [n]
         assert monotonic() - begun < 5  # one fetch that is not woken takes ten seconds
 

@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.interop.client import Client, Code, Message, Refused
+from tests.interop.client import Client, Code, Refused
 from tests.interop.feature import feature
+from tests.interop.messages import Message, Sending
+from tests.interop.shapes import TopicPlan
 from tests.interop.test_writing import BATCH_OVERHEAD_BYTES, DEFAULT_MAX_BATCH_BYTES
 
 
@@ -35,24 +37,25 @@ def test_produce_to_bad_name(client: Client) -> None:
 
 @feature("create a topic with no partitions", "create_topic")
 def test_no_partitions(client: Client, name: str) -> None:
-    assert code_of(lambda: client.create_topic(name, partitions=0)) == Code.INVALID_PARTITIONS
+    assert code_of(lambda: client.create_topic(name, TopicPlan(partitions=0))) == Code.INVALID_PARTITIONS
 
 
 @feature("create a topic with more replicas than brokers", "create_topic")
 def test_too_many_replicas(client: Client, name: str) -> None:
-    assert code_of(lambda: client.create_topic(name, replication=9)) == Code.INVALID_REPLICATION_FACTOR
+    assert code_of(lambda: client.create_topic(name, TopicPlan(replication=9))) == Code.INVALID_REPLICATION_FACTOR
 
 
 @feature("create a topic with a bad value of a setting", "create_topic")
 def test_bad_value(client: Client, name: str) -> None:
     settings = {"retention.ms": "tomorrow"}
-    assert code_of(lambda: client.create_topic(name, settings=settings)) == Code.INVALID_CONFIG
+    assert code_of(lambda: client.create_topic(name, TopicPlan(settings=settings))) == Code.INVALID_CONFIG
     assert name not in client.list_topics()
 
 
 @feature("create a topic with a setting that does not exist", "create_topic")
 def test_unknown_setting(client: Client, name: str) -> None:
-    assert code_of(lambda: client.create_topic(name, settings={"retention.days": "3"})) == Code.INVALID_CONFIG
+    settings = {"retention.days": "3"}
+    assert code_of(lambda: client.create_topic(name, TopicPlan(settings=settings))) == Code.INVALID_CONFIG
 
 
 @feature("change a setting to a bad value", "change_settings")
@@ -105,7 +108,7 @@ def test_delete_past_the_end(client: Client, topic: str) -> None:
 @feature("a batch one byte over max.message.bytes; smaller ones go on", "produce")
 def test_too_large(client: Client, topic: str) -> None:
     value = bytes(DEFAULT_MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES + 1)
-    too_large = code_of(lambda: client.produce(topic, [Message(value=value)], max_bytes=4_000_000))
+    too_large = code_of(lambda: client.produce(topic, [Message(value=value)], Sending(max_bytes=4_000_000)))
     assert too_large == Code.MESSAGE_TOO_LARGE
     client.produce(topic, [Message(value=b"small")])
     assert client.consume(topic, 1)[0].value == b"small"

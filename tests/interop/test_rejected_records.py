@@ -6,6 +6,7 @@ import pytest
 
 from tests.interop.client import DEADLINE_S, Client
 from tests.interop.conftest import eventually
+from tests.interop.shapes import TopicPlan
 
 KEYS = (b"k", None, b"l", None)
 NO_KEY = "Compacted topic cannot accept message without key"
@@ -15,7 +16,7 @@ LINGER_MS = 10_000  # longer than a busy machine takes to fill the batch
 
 @pytest.fixture
 def compacted(name: str, bench: Client) -> str:
-    bench.create_topic(name, settings={"cleanup.policy": "compact"})
+    bench.create_topic(name, TopicPlan(settings={"cleanup.policy": "compact"}))
     eventually(lambda: name in bench.list_topics())
     return name
 

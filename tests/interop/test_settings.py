@@ -1,8 +1,10 @@
 """Settings of topics and brokers are shown and changed, and a change takes effect."""
 
-from tests.interop.client import Client, Code, Message, Refused
+from tests.interop.client import Client, Code, Refused
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
+from tests.interop.messages import Message
+from tests.interop.shapes import TopicPlan
 
 HOUR_MS, DAY_MS = "3600000", "86400000"
 
@@ -54,7 +56,7 @@ def test_change_validate_only(client: Client, topic: str) -> None:
 
 @feature("replace all settings (AlterConfigs)", "replace_settings", "topic_settings")
 def test_replace(client: Client, name: str, bench: Client) -> None:
-    bench.create_topic(name, settings={"retention.ms": HOUR_MS})
+    bench.create_topic(name, TopicPlan(settings={"retention.ms": HOUR_MS}))
     eventually(lambda: name in bench.list_topics())
     assert own(bench, name) == {"retention.ms": HOUR_MS}
     client.replace_settings(name, {"retention.ms": DAY_MS, "segment.bytes": "2000000"})

@@ -4,15 +4,16 @@ Every topic here has three replicas, and the clients are given all three address
 broker starts it again.
 """
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from tailrace.testing import Cluster
-from tests.interop.client import Client, Message, Reading
-from tests.interop.conftest import clients_of, eventually
+from tests.interop.client import Client
+from tests.interop.conftest import eventually
 from tests.interop.feature import feature
+from tests.interop.messages import Message, Reading, Sending
+from tests.interop.shapes import TopicPlan
 from tests.interop.test_one_writes_another_reads import test_matrix as test_matrix
 from tests.interop.test_reading import test_beginning as test_beginning
 from tests.interop.test_reading import test_by_time as test_by_time
@@ -30,6 +31,9 @@ from tests.interop.test_writing import test_acks as test_acks
 from tests.interop.test_writing import test_idempotent as test_idempotent
 from tests.interop.test_writing import test_large as test_large
 from tests.interop.test_writing import test_order as test_order
+from tests.interop.three_brokers import bootstrap as bootstrap
+from tests.interop.three_brokers import clients as clients
+from tests.interop.three_brokers import three_brokers
 
 RACKS = ("r1", "r2", "r3")
 
@@ -37,26 +41,13 @@ RACKS = ("r1", "r2", "r3")
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Leaders stay where they come to be, until somebody asks for an election."""
-    if "TAILRACE_INTEROP_BOOTSTRAP" in os.environ:
-        pytest.skip("these tests stop and start brokers of their own")
-    with Cluster(3, proxied=False, racks=RACKS, auto_leader_rebalance_enable=False) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def bootstrap(cluster: Cluster) -> str:
-    return cluster.bootstrap
-
-
-@pytest.fixture(scope="module")
-def clients(bootstrap: str) -> Iterator[Callable[[type[Client]], Client]]:
-    yield from clients_of(bootstrap)
+    yield from three_brokers(racks=RACKS, auto_leader_rebalance_enable=False)
 
 
 @pytest.fixture
 def topic(name: str, bench: Client) -> str:
     """A topic with one partition and three replicas."""
-    bench.create_topic(name, replication=3)
+    bench.create_topic(name, TopicPlan(replication=3))
     eventually(lambda: name in bench.list_topics())
     return name
 
@@ -75,7 +66,7 @@ def numbered(first: int, count: int) -> list[Message]:
 
 @feature("create a topic with three replicas: all are in sync", "create_topic", "describe_topic", "list_topics")
 def test_replicas(client: Client, name: str) -> None:
-    client.create_topic(name, partitions=6, replication=3)
+    client.create_topic(name, TopicPlan(partitions=6, replication=3))
     eventually(lambda: name in client.list_topics())
     shape = client.describe_topic(name)
     assert [sorted(replicas) for replicas in shape.replicas] == [[1, 2, 3]] * 6
@@ -85,7 +76,7 @@ def test_replicas(client: Client, name: str) -> None:
 
 @feature("write to every partition and read it back, whoever leads", "produce", "reader")
 def test_every_partition(client: Client, name: str, bench: Client) -> None:
-    bench.create_topic(name, partitions=6, replication=3)
+    bench.create_topic(name, TopicPlan(partitions=6, replication=3))
     eventually(lambda: name in bench.list_topics())
     for partition in range(6):
         client.produce(name, numbered(partition, 20), partition=partition)
@@ -96,12 +87,12 @@ def test_every_partition(client: Client, name: str, bench: Client) -> None:
 
 @feature("the leader is killed in the middle: nothing is lost, writing and reading go on", "produce", "reader")
 def test_killed(client: Client, led_by_2: str, cluster: Cluster) -> None:
-    client.produce(led_by_2, numbered(0, 100), idempotent=True)
+    client.produce(led_by_2, numbered(0, 100), Sending(idempotent=True))
     try:
         with client.reader(led_by_2, Reading()) as reader:
             before = reader.take(100)
             cluster.kill(2)
-            client.produce(led_by_2, numbered(100, 100), idempotent=True)
+            client.produce(led_by_2, numbered(100, 100), Sending(idempotent=True))
             after = reader.take(100)
     finally:
         cluster.restart(2)

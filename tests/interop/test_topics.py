@@ -1,13 +1,15 @@
 """Topics are created, listed, described, grown and deleted."""
 
-from tests.interop.client import Client, Message
+from tests.interop.client import Client
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
+from tests.interop.messages import Message
+from tests.interop.shapes import TopicPlan
 
 
 @feature("create a topic with partitions; it is listed and described", "create_topic", "list_topics", "describe_topic")
 def test_create(client: Client, name: str) -> None:
-    client.create_topic(name, partitions=3)
+    client.create_topic(name, TopicPlan(partitions=3))
     eventually(lambda: name in client.list_topics())
     shape = client.describe_topic(name)
     assert shape.partitions == (0, 1, 2)
@@ -23,7 +25,7 @@ def test_list(client: Client, topic: str, bench: Client) -> None:
 
 @feature("create a topic with settings of its own", "create_topic", "topic_settings")
 def test_create_with_settings(client: Client, name: str) -> None:
-    client.create_topic(name, settings={"retention.ms": "3600000", "max.message.bytes": "2000000"})
+    client.create_topic(name, TopicPlan(settings={"retention.ms": "3600000", "max.message.bytes": "2000000"}))
     eventually(lambda: name in client.list_topics())
     settings = client.topic_settings(name)
     assert (settings["retention.ms"].value, settings["retention.ms"].own) == ("3600000", True)
@@ -41,7 +43,7 @@ def test_create_assigned(client: Client, name: str) -> None:
 
 @feature("create with the broker's default number of partitions", "create_topic", "describe_topic", "default counts")
 def test_create_with_defaults(client: Client, name: str) -> None:
-    client.create_topic(name, partitions=-1, replication=-1)
+    client.create_topic(name, TopicPlan(partitions=-1, replication=-1))
     eventually(lambda: name in client.list_topics())
     assert client.describe_topic(name).partitions[0] == 0
 
@@ -94,7 +96,7 @@ def test_describe_by_id(client: Client, topic: str) -> None:
 def test_describe_pages(client: Client, name: str) -> None:
     names = [f"{name}-a", f"{name}-b"]
     for one in names:
-        client.create_topic(one, partitions=3)
+        client.create_topic(one, TopicPlan(partitions=3))
     eventually(lambda: set(names) <= set(client.list_topics()))
     assert client.describe_pages(names, page=2) == [(one, partition) for one in names for partition in range(3)]
 

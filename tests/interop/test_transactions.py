@@ -5,9 +5,11 @@ import uuid
 
 import pytest
 
-from tests.interop.client import Client, Message, Reading, Refused
+from tests.interop.client import Client, Refused
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
+from tests.interop.messages import Message, Reading
+from tests.interop.shapes import TopicPlan
 from tests.interop.transactor import Transactor
 
 PARTITIONS = 2
@@ -17,7 +19,7 @@ SHORT_MS = 1000
 @pytest.fixture
 def topic(name: str, bench: Client) -> str:
     """A topic with two partitions."""
-    bench.create_topic(name, partitions=PARTITIONS)
+    bench.create_topic(name, TopicPlan(partitions=PARTITIONS))
     eventually(lambda: name in bench.list_topics())
     return name
 

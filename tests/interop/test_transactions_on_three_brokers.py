@@ -1,7 +1,6 @@
 """Transactions on a cluster of three, whose coordinator is killed in the middle of one."""
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -9,39 +8,30 @@ from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.model.topics import TRANSACTIONS_TOPIC
 from tailrace.testing import Cluster
 from tests.interop.client import Client
-from tests.interop.conftest import clients_of, eventually
+from tests.interop.conftest import eventually
 from tests.interop.feature import feature
+from tests.interop.shapes import TopicPlan
 from tests.interop.test_transactions import PARTITIONS, committed
 from tests.interop.test_transactions import test_abort as test_abort
 from tests.interop.test_transactions import test_consume_transform_produce as test_consume_transform_produce
 from tests.interop.test_transactions import test_fence as test_fence
 from tests.interop.test_transactions import transaction as transaction
+from tests.interop.three_brokers import bootstrap as bootstrap
+from tests.interop.three_brokers import clients as clients
+from tests.interop.three_brokers import three_brokers
 
 KEPT_IN = 3  # partitions
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    if "TAILRACE_INTEROP_BOOTSTRAP" in os.environ:
-        pytest.skip("these tests stop and start brokers of their own")
-    with Cluster(3, proxied=False, transaction_state_log_num_partitions=KEPT_IN) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def bootstrap(cluster: Cluster) -> str:
-    return cluster.bootstrap
-
-
-@pytest.fixture(scope="module")
-def clients(bootstrap: str) -> Iterator[Callable[[type[Client]], Client]]:
-    yield from clients_of(bootstrap)
+    yield from three_brokers(transaction_state_log_num_partitions=KEPT_IN)
 
 
 @pytest.fixture
 def topic(name: str, bench: Client) -> str:
     """A topic with two partitions and three replicas."""
-    bench.create_topic(name, partitions=PARTITIONS, replication=3)
+    bench.create_topic(name, TopicPlan(partitions=PARTITIONS, replication=3))
     eventually(lambda: name in bench.list_topics())
     return name
 

@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.interop.client import COMPRESSIONS, Acks, Client, Compression, Message
+from tests.interop.client import Client
 from tests.interop.conftest import eventually
 from tests.interop.drivers.kafka_python import KafkaPython
 from tests.interop.feature import feature
+from tests.interop.messages import COMPRESSIONS, Acks, Compression, Message, Sending
+from tests.interop.shapes import TopicPlan
 
 DEFAULT_MAX_BATCH_BYTES = 1_048_588
 BATCH_OVERHEAD_BYTES = 72  # a header, and what is around the value of one record of this size without key and headers
@@ -32,7 +34,7 @@ def test_compression(
     client: Client, compression: Compression, topic: str, clients: Callable[[type[Client]], Client]
 ) -> None:
     messages = numbered(300)
-    client.produce(topic, messages, compression=compression)
+    client.produce(topic, messages, Sending(compression=compression))
     assert_same(client, topic, messages)
     sent = sum(len(message.value or b"") for message in messages)
     stored = clients(KafkaPython).stored_bytes(topic)
@@ -43,7 +45,7 @@ def test_compression(
 @feature("acks={acks}", "produce")
 def test_acks(client: Client, acks: Acks, topic: str) -> None:
     messages = numbered(50)
-    offsets = client.produce(topic, messages, acks=acks)
+    offsets = client.produce(topic, messages, Sending(acks=acks))
     assert acks == 0 or offsets in ([], list(range(50)))
     assert_same(client, topic, messages)
 
@@ -52,15 +54,15 @@ def test_acks(client: Client, acks: Acks, topic: str) -> None:
 @feature("idempotent, compression {compression}", "produce")
 def test_idempotent(client: Client, compression: Compression, topic: str) -> None:
     messages = numbered(200)
-    client.produce(topic, messages, idempotent=True, compression=compression)
+    client.produce(topic, messages, Sending(idempotent=True, compression=compression))
     assert_same(client, topic, messages)
 
 
 @feature("an idempotent producer after another goes on where it stopped", "produce")
 def test_two_idempotent_producers(client: Client, topic: str) -> None:
     messages = numbered(20)
-    client.produce(topic, messages[:10], idempotent=True)
-    client.produce(topic, messages[10:], idempotent=True)
+    client.produce(topic, messages[:10], Sending(idempotent=True))
+    client.produce(topic, messages[10:], Sending(idempotent=True))
     assert_same(client, topic, messages)
 
 
@@ -87,7 +89,7 @@ def test_empty(client: Client, topic: str) -> None:
 def test_any_bytes(client: Client, topic: str) -> None:
     dice = random.Random(7)
     messages = [Message(key=dice.randbytes(n), value=dice.randbytes(n * 37)) for n in range(1, 60)]
-    client.produce(topic, messages, compression="gzip")
+    client.produce(topic, messages, Sending(compression="gzip"))
     assert_same(client, topic, messages)
 
 
@@ -121,7 +123,8 @@ def test_binary_headers(client: Client, topic: str) -> None:
 @feature("the sender's timestamps, compression {compression}", "produce", "timestamps")
 def test_timestamps(client: Client, compression: Compression, topic: str) -> None:
     stamps = [1_600_000_000_000, 1_600_000_000_001, 1_500_000_000_000, 1, 1_700_000_000_000]
-    client.produce(topic, [Message(value=b"v", timestamp_ms=stamp) for stamp in stamps], compression=compression)
+    messages = [Message(value=b"v", timestamp_ms=stamp) for stamp in stamps]
+    client.produce(topic, messages, Sending(compression=compression))
     received = client.consume(topic, len(stamps))
     assert [one.timestamp_ms for one in received] == stamps
     assert [one.append_time for one in received] == [False] * len(stamps)
@@ -138,11 +141,11 @@ def test_now(client: Client, topic: str) -> None:
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 @feature("message.timestamp.type=LogAppendTime, compression {compression}", "produce")
 def test_append_time(client: Client, compression: Compression, name: str, bench: Client) -> None:
-    bench.create_topic(name, settings={"message.timestamp.type": "LogAppendTime"})
+    bench.create_topic(name, TopicPlan(settings={"message.timestamp.type": "LogAppendTime"}))
     eventually(lambda: name in bench.list_topics())
     before = time.time_ns() // 1_000_000
     stamp = 1_600_000_000_000 if client.offers("timestamps") else None
-    client.produce(name, [Message(value=b"v", timestamp_ms=stamp)] * 3, compression=compression)
+    client.produce(name, [Message(value=b"v", timestamp_ms=stamp)] * 3, Sending(compression=compression))
     received = client.consume(name, 3)
     assert all(before <= one.timestamp_ms <= time.time_ns() // 1_000_000 for one in received)
     assert all(one.append_time in (True, None) for one in received)
@@ -159,7 +162,7 @@ def test_large(client: Client, topic: str) -> None:
 @feature("the largest batch that max.message.bytes allows, to the byte", "produce")
 def test_largest(client: Client, topic: str) -> None:
     message = Message(value=random.Random(13).randbytes(DEFAULT_MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES))
-    client.produce(topic, [message], max_bytes=4_000_000)
+    client.produce(topic, [message], Sending(max_bytes=4_000_000))
     assert_same(client, topic, [message])
 
 
@@ -172,7 +175,7 @@ def test_order(client: Client, topic: str) -> None:
 
 @feature("every partition has its own offsets", "produce")
 def test_partitions(client: Client, name: str, bench: Client) -> None:
-    bench.create_topic(name, partitions=3)
+    bench.create_topic(name, TopicPlan(partitions=3))
     eventually(lambda: name in bench.list_topics())
     for partition in range(3):
         client.produce(name, [Message(value=b"in %d" % partition)] * (partition + 1), partition=partition)

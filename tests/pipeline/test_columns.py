@@ -15,22 +15,16 @@ from tailrace.pipeline.arrow.choosing import LeftOut, choose, merged
 from tailrace.pipeline.arrow.columns import Columns, decode, decode_runs
 from tailrace.pipeline.arrow.encode import Rows, encode_records, record_sizes
 from tailrace.records.build import TimestampType, build_batch, seal_batch
-from tailrace.records.compress import COMPRESSIONS, Compression
+from tailrace.records.compress import Compression
 from tailrace.records.header import CHECKED_FROM, CRC_AT
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord, Record
 from tailrace.wire.messages.fetch import AbortedTransaction
+from tests.properties.record_strategies import codecs, new_records, several
 
-contents = st.none() | st.binary(max_size=300)
-names = st.text(max_size=8) | st.binary(max_size=4).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
-headers = st.lists(st.tuples(names, st.none() | st.binary(max_size=20)), max_size=3).map(tuple)
-timestamps = st.integers(-1, 2**63 - 1) | st.integers(1_700_000_000_000, 1_700_000_100_000)
-new_records = st.builds(NewRecord, contents, contents, headers, timestamps)
-several = st.lists(new_records, min_size=1, max_size=12)
 # Neighbours of one size are found by another way than others, so there have to be long runs of them.
 alike = st.builds(lambda one, times: [one] * times, new_records, st.integers(60, 700))
 runs = st.lists(several | alike, min_size=1, max_size=3).map(lambda lists: [one for part in lists for one in part])
-codecs = st.sampled_from(COMPRESSIONS)
 stamps = st.sampled_from(["CreateTime", "LogAppendTime"])
 
 

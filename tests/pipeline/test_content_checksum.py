@@ -12,7 +12,7 @@ from tailrace.pipeline.histories.checksum import ContentChecksum
 from tailrace.pipeline.histories.layout import to_table
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
-from tests.pipeline.test_columns import several
+from tests.properties.record_strategies import several
 
 
 def table_of(new: list[NewRecord]) -> pa.Table:

@@ -1,20 +1,15 @@
 """Stories from a seed: records come in, and at places that chance picks processes die; each record is there once."""
 
 import random
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tailrace.pipeline import archive, audit, history, replay
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.testing import Broker
-from tests.pipeline.test_crashes import ARCHIVE_TASK, REPLAY_TASK, SOURCE_AND_SINK, copy_now, dying_at
+from tests.pipeline.crash_scene import CrashScene
+from tests.pipeline.crash_scene import scene as scene
+from tests.pipeline.test_crashes import ARCHIVE_TASK, REPLAY_TASK, SOURCE_AND_SINK
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic, numbered, write
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -36,35 +31,24 @@ class Sender:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_story(
-    spark: "SparkSession",
-    broker: Broker,
-    cluster: Cluster,
-    topic: str,
-    tmp_path: Path,
-    crash_file: Path,
-    seed: int,
-) -> None:
+def test_a_story(scene: CrashScene, seed: int) -> None:
     dice = random.Random(seed)
-    sender = Sender(cluster, topic, dice)
-    for made in (f"{topic}-out", f"{topic}-again"):
-        make_topic(cluster, made)
+    sender = Sender(scene.cluster, scene.topic, dice)
+    out, again = f"{scene.topic}-out", f"{scene.topic}-again"
+    for made in (out, again):
+        make_topic(scene.cluster, made)
 
     def copy() -> None:
         sender.more()
-        copy_now(spark, broker, topic, tmp_path / "checkpoint", at_once=dice.randint(5, 50))
+        scene.copy(out, at_once=dice.randint(5, 50))
 
     def keep() -> None:
         sender.more()
-        archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
+        scene.archive()
 
-    def bring_back() -> None:
-        replay(spark, tmp_path / "h", broker.bootstrap, topic=topic, into=f"{topic}-again")
-
-    dying_at(dice.sample(SOURCE_AND_SINK, 4), crash_file, copy)
-    assert seen(cluster, f"{topic}-out") == sorted(sender.sent)
-    dying_at(dice.sample(ARCHIVE_TASK, 2), crash_file, keep)
-    assert history(spark, tmp_path / "h").count() == len(sender.sent)
-    assert audit(spark, tmp_path / "h", bootstrap=broker.bootstrap).findings == ()
-    dying_at([dice.choice(REPLAY_TASK)], crash_file, bring_back)
-    assert seen(cluster, f"{topic}-again") == sorted(sender.sent)
+    scene.dying_at(dice.sample(SOURCE_AND_SINK, 4), copy)
+    assert seen(scene.cluster, out) == sorted(sender.sent)
+    scene.dying_at(dice.sample(ARCHIVE_TASK, 2), keep)
+    scene.assert_archived(len(sender.sent))
+    scene.dying_at([dice.choice(REPLAY_TASK)], lambda: scene.replay(again))
+    assert seen(scene.cluster, again) == sorted(sender.sent)

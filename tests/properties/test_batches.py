@@ -8,20 +8,14 @@ from hypothesis import strategies as st
 
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, Fault, InvalidBatch, UnsupportedFormat
 from tailrace.records.build import build_batch
-from tailrace.records.compress import COMPRESSIONS, Compression, decompress
+from tailrace.records.compress import Compression, decompress
 from tailrace.records.header import CHECKED_FROM, CRC_AT, EPOCH_AT, read_header
 from tailrace.records.opened import batches, open_batch, walk_heads
 from tailrace.records.record import NewRecord, Record
 from tailrace.records.varints import read_varint, varint
+from tests.properties.record_strategies import codecs, several
 
 REFUSALS = (CorruptBatch, InvalidBatch, UnsupportedFormat)
-contents = st.none() | st.binary(max_size=300)
-names = st.text(max_size=8) | st.binary(max_size=4).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
-headers = st.lists(st.tuples(names, st.none() | st.binary(max_size=20)), max_size=3).map(tuple)
-timestamps = st.integers(-1, 2**63 - 1) | st.integers(1_700_000_000_000, 1_700_000_100_000)
-new_records = st.builds(NewRecord, contents, contents, headers, timestamps)
-several = st.lists(new_records, min_size=1, max_size=12)
-codecs = st.sampled_from(COMPRESSIONS)
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.binary(max_size=3))

@@ -20,7 +20,8 @@ from tailrace.groups.requests import MemberId
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import FencedMemberEpoch, UnknownMember
 from tailrace.model.ids import TopicPartition
-from tests.unit.groups.consumer.stage import RULES, StagedTopics
+from tests.unit.groups.consumer.stage import StagedTopics
+from tests.unit.groups.stage import RULES
 
 RUNS, EVENTS = 150, 120
 SESSION_S = RULES.consumer_session_timeout_ms / 1000

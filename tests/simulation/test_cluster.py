@@ -1,14 +1,11 @@
 """A hundred seeds of the cluster scenario, the seeds that once failed, and the proof that one seed is one history."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from tailrace.testing.scenarios.cluster.campaign import Campaign, Run, run_seed
 from tailrace.testing.scenarios.cluster.coverage import REQUIRED_PER_BLOCK
 from tailrace.testing.scenarios.cluster.plan import FAULTS_DEFAULT_SECONDS, plan_for
+from tests.simulation.hash_seeds import digest_in_new_process
 from tests.simulation.seeds import kept_seeds
 
 SEEDS_PER_SHARE = 25
@@ -39,7 +36,7 @@ def test_seeds_that_once_failed(seed: int) -> None:
 def test_the_same_seed_gives_the_same_history_under_every_hash_seed() -> None:
     """Three replicating brokers and their clients: the same trace digest under two values of PYTHONHASHSEED."""
     seed = next(seed for seed in range(100) if plan_for(seed).brokers == 3)
-    digests = [digest_in_new_process(seed, hash_seed) for hash_seed in (1, 2)]
+    digests = [digest_in_new_process("-c", PROGRAM, str(seed), hash_seed=hash_seed) for hash_seed in (1, 2)]
     assert digests[0] == digests[1] == run_seed(PROOF_SECONDS, seed).digest != ""
 
 
@@ -47,14 +44,3 @@ def check(seed: int) -> Run:
     run = run_seed(FAULTS_DEFAULT_SECONDS, seed)
     assert not run.failure, f"{run}\nreplay: tailrace simulate --seed {seed}"
     return run
-
-
-def digest_in_new_process(seed: int, hash_seed: int) -> str:
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(seed)],
-        env=os.environ | {"PYTHONHASHSEED": str(hash_seed)},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=100,
-    ).stdout.strip()

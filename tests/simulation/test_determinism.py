@@ -1,26 +1,13 @@
 """One seed gives one history: in every Python process, and when it is repeated in the same process."""
 
-import os
-import subprocess
-import sys
-
 from tailrace.testing.simulation import World
 from tests.simulation.echo import digest, scenario
-
-
-def digest_in_new_process(seed: int, hash_seed: int) -> str:
-    return subprocess.run(
-        [sys.executable, "-m", "tests.simulation.echo", str(seed)],
-        env=os.environ | {"PYTHONHASHSEED": str(hash_seed)},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    ).stdout.strip()
+from tests.simulation.hash_seeds import digest_in_new_process
 
 
 def test_the_same_seed_gives_the_same_digest_under_every_hash_seed() -> None:
-    digests = [digest_in_new_process(7, 1), digest_in_new_process(7, 2), digest(7), digest(7)]
+    elsewhere = [digest_in_new_process("-m", "tests.simulation.echo", "7", hash_seed=one) for one in (1, 2)]
+    digests = [*elsewhere, digest(7), digest(7)]
     assert len(set(digests)) == 1
 
 

@@ -1,13 +1,10 @@
 """A few seeds of the power cut scenario, the seeds that once failed, and the proof that one seed is one history."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from tailrace.testing.scenarios.power_cuts.scenario import Coverage, run_power_cuts
 from tests.simulation.campaign import CUTS_PER_SEED
+from tests.simulation.hash_seeds import digest_in_new_process
 from tests.simulation.seeds import kept_seeds
 
 PROOF_CUTS = 3
@@ -49,20 +46,9 @@ def test_a_few_seeds_together_exercise_everything() -> None:
 
 def test_the_same_seed_gives_the_same_history_under_every_hash_seed() -> None:
     """One broker and its clients: the same trace digest under two values of PYTHONHASHSEED."""
-    digests = [digest_in_new_process(7, hash_seed) for hash_seed in (1, 2)]
+    digests = [digest_in_new_process("-c", PROGRAM, "7", hash_seed=hash_seed) for hash_seed in (1, 2)]
     assert digests[0] == digests[1] == run_power_cuts(7, PROOF_CUTS)[1]
 
 
 def test_other_seeds_give_other_histories() -> None:
     assert len({run_power_cuts(seed, 1)[1] for seed in range(5)}) == 5
-
-
-def digest_in_new_process(seed: int, hash_seed: int) -> str:
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(seed)],
-        env=os.environ | {"PYTHONHASHSEED": str(hash_seed)},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=100,
-    ).stdout.strip()

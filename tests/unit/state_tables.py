@@ -4,16 +4,22 @@ A transcript is text: each line a command, the indented lines under it what foll
 between two marks, drawn from the code.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 tests = Path(__file__).parents[1]
 Transitions = Mapping[Any, Any]  # (state, cause) to state, each an Enum
+Command = Callable[..., None]  # a method of a stage
 UP_TO_HERE = "<!-- up to here -->\n"
 
 
 class Stage(Protocol):
+    @property
+    def moves(self) -> Iterable[tuple[Any, Any, Any]]:
+        """The transitions taken so far, in all transcripts: from a state, by a cause, to a state."""
+
     def play(self, line: str) -> list[str]:
         """Carry out a command; what follows."""
 
@@ -32,6 +38,16 @@ def replay(text: str, stage: Stage) -> str:
         if line and not line.startswith("#"):
             lines += [f"    {outcome}" for outcome in stage.play(line)]
     return "\n".join(lines) + "\n"
+
+
+def carry_out(commands: Mapping[str, Command], stage: Stage, line: str) -> Command:
+    """Call the command whose pattern the line matches, with the pattern's groups."""
+    for pattern, command in commands.items():
+        found = re.fullmatch(pattern, line)
+        if found:
+            command(stage, *found.groups(default=""))
+            return command
+    raise ValueError(f"no such command: {line}")
 
 
 class Page:

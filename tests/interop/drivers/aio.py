@@ -6,7 +6,7 @@ It starts with ApiVersions v0 and stops at old versions; its admin hands back ra
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any, TypeVar
 
 import aiokafka
@@ -15,24 +15,12 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
-from tests.interop.client import (
-    DEADLINE_S,
-    END,
-    Acks,
-    Client,
-    ClusterShape,
-    Compression,
-    GroupShape,
-    Message,
-    Reader,
-    Reading,
-    Received,
-    Refused,
-    Setting,
-    TopicShape,
-)
+from tests.interop.client import BASICS, DEADLINE_S, Client, Refused
 from tests.interop.drivers.aio_transactions import AioTransactor
+from tests.interop.drivers.pure_python import connection_settings, consumer_settings, producer_settings, received_from
 from tests.interop.member import Member, in_python
+from tests.interop.messages import AS_USUAL, END, Message, Reader, Reading, Received, Sending
+from tests.interop.shapes import ONE_PARTITION, ClusterShape, GroupShape, Setting, TopicPlan, TopicShape
 from tests.interop.transactor import Transactor
 
 Answer = TypeVar("Answer")
@@ -68,18 +56,7 @@ class AioReader:
         return self._loop.run(self._take(count))
 
     async def _take(self, count: int) -> list[Received]:
-        return [_received(await self._consumer.getone()) for _ in range(count)]
-
-
-def _received(record: Any) -> Received:
-    return Received(
-        offset=record.offset,
-        key=record.key,
-        value=record.value,
-        headers=tuple(record.headers),
-        timestamp_ms=record.timestamp,
-        append_time=record.timestamp_type == 1,
-    )
+        return [received_from(await self._consumer.getone()) for _ in range(count)]
 
 
 def check(code: int, text: str | None = None) -> None:
@@ -89,25 +66,11 @@ def check(code: int, text: str | None = None) -> None:
 
 class Aiokafka(Client):
     name = "aiokafka"
-    also = frozenset(
-        {
-            "any bytes",
-            "asks the next coordinator again",
-            "empty is not null",
-            "error when lost",
-            "null headers",
-            "static members",
-            "timestamps",
-        }
-    )
+    also = BASICS | {"asks the next coordinator again", "null headers"}
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
-        self._common: dict[str, Any] = {
-            "bootstrap_servers": bootstrap,
-            "client_id": "interop-aiokafka",
-            "retry_backoff_ms": 10,
-        }
+        self._common = connection_settings(bootstrap, self.name)
         self._loop = Loop()
         self._admin: AIOKafkaAdminClient = self._loop.run(self._start_admin())
 
@@ -125,25 +88,12 @@ class Aiokafka(Client):
         self._loop.close()
 
     def produce(
-        self,
-        topic: str,
-        messages: Sequence[Message],
-        *,
-        partition: int = 0,
-        compression: Compression = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        max_bytes: int | None = None,
+        self, topic: str, messages: Sequence[Message], sending: Sending = AS_USUAL, partition: int = 0
     ) -> list[int]:
-        size = {} if max_bytes is None else {"max_request_size": max_bytes}
-        settings = {"acks": acks, "enable_idempotence": idempotent, **size}
-        codec = None if compression == "none" else compression
-        return self._loop.run(self._produce(topic, messages, partition, {"compression_type": codec, **settings}))
+        return self._loop.run(self._produce(topic, messages, sending, partition))
 
-    async def _produce(
-        self, topic: str, messages: Sequence[Message], partition: int, settings: Mapping[str, Any]
-    ) -> list[int]:
-        producer = AIOKafkaProducer(**self._common, **settings)
+    async def _produce(self, topic: str, messages: Sequence[Message], sending: Sending, partition: int) -> list[int]:
+        producer = AIOKafkaProducer(**self._common, **producer_settings(sending))
         await producer.start()
         try:
             sent = [
@@ -179,16 +129,7 @@ class Aiokafka(Client):
             self._loop.run(consumer.stop())
 
     async def _consumer(self, reading: Reading, **more: Any) -> AIOKafkaConsumer:
-        size = {} if reading.fetch_bytes is None else {"max_partition_fetch_bytes": reading.fetch_bytes}
-        consumer = AIOKafkaConsumer(
-            **self._common,
-            **size,
-            group_id=None,
-            fetch_max_wait_ms=reading.wait_ms,
-            auto_offset_reset=reading.reset,
-            isolation_level="read_committed" if reading.committed_only else "read_uncommitted",
-            **more,
-        )
+        consumer = AIOKafkaConsumer(**self._common, **consumer_settings(reading), **more)
         await consumer.start()
         return consumer
 
@@ -202,13 +143,8 @@ class Aiokafka(Client):
     def member(self, topic: str, group: str, strategy: str = "range", instance: str = "") -> Member:
         return Member(in_python("aio"), self.bootstrap, topic, group, strategy, instance)
 
-    @contextmanager
-    def transactor(self, name: str, timeout_ms: int = 60_000) -> Iterator[Transactor]:
-        transactor = AioTransactor(self._loop, self._common, name, timeout_ms)
-        try:
-            yield transactor
-        finally:
-            transactor.close()
+    def transactor(self, name: str, timeout_ms: int = 60_000) -> AbstractContextManager[Transactor]:
+        return closing(AioTransactor(self._loop, self._common, name, timeout_ms))
 
     def list_groups(self) -> dict[str, str]:
         return {group: "" for group, _ in self._loop.run(self._admin.list_consumer_groups())}
@@ -245,16 +181,9 @@ class Aiokafka(Client):
         finally:
             await consumer.stop()
 
-    def create_topic(
-        self,
-        topic: str,
-        *,
-        partitions: int = 1,
-        replication: int = 1,
-        settings: Mapping[str, str] | None = None,
-        validate_only: bool = False,
-    ) -> None:
-        self._create(NewTopic(topic, partitions, replication, topic_configs=dict(settings or {})), validate_only)
+    def create_topic(self, topic: str, plan: TopicPlan = ONE_PARTITION, *, validate_only: bool = False) -> None:
+        new = NewTopic(topic, plan.partitions, plan.replication, topic_configs=dict(plan.settings))
+        self._create(new, validate_only)
 
     def create_assigned(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
         assigned = {partition: list(brokers) for partition, brokers in enumerate(replicas)}

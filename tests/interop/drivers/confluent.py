@@ -7,7 +7,6 @@ coordinator, though librdkafka looks for one in the background.
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
@@ -34,23 +33,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.interop.client import (
-    DEADLINE_S,
-    END,
-    Acks,
-    ClusterShape,
-    Code,
-    Compression,
-    Message,
-    Reader,
-    Reading,
-    Received,
-    Refused,
-    Setting,
-    TopicShape,
-)
+from tests.interop.client import BASICS, DEADLINE_S, Code, Refused
 from tests.interop.drivers.confluent_groups import ConfluentGroups
+from tests.interop.drivers.confluent_refusals import only, surfaced
 from tests.interop.drivers.confluent_transactions import ConfluentTransactions
+from tests.interop.messages import AS_USUAL, END, Message, Reader, Reading, Received, Sending
+from tests.interop.shapes import ONE_PARTITION, ClusterShape, Setting, TopicPlan, TopicShape
 
 T = TypeVar("T")
 
@@ -60,22 +48,6 @@ NOT_KNOWN_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
 )
-
-
-@contextmanager
-def surfaced() -> Iterator[None]:
-    try:
-        yield
-    except KafkaException as refusal:
-        error: KafkaError = refusal.args[0]
-        raise Refused(error.code(), error.str()) from refusal
-
-
-def only(futures: Mapping[Any, Future[Any]]) -> Any:
-    """The result of a call about one thing."""
-    (future,) = futures.values()
-    with surfaced():
-        return future.result(DEADLINE_S)
 
 
 class ConfluentReader:
@@ -119,24 +91,17 @@ def _received(message: Delivered) -> Received:
 
 class Confluent(ConfluentGroups, ConfluentTransactions):
     name = "confluent-kafka"
-    also = frozenset(
-        {
-            "any bytes",
-            "asks the next coordinator again",
-            "consumer protocol",
-            "cooperative-sticky",
-            "default counts",
-            "describing creates nothing",
-            "empty is not null",
-            "error when a name is bad",
-            "error when lost",
-            "leaves for a while",
-            "null headers",
-            "static members",
-            "timestamps",
-            "topic ids",
-        }
-    )
+    also = BASICS | {
+        "asks the next coordinator again",
+        "consumer protocol",
+        "cooperative-sticky",
+        "default counts",
+        "describing creates nothing",
+        "error when a name is bad",
+        "leaves for a while",
+        "null headers",
+        "topic ids",
+    }
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
@@ -154,19 +119,17 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
         return f"{confluent_kafka.__version__} (librdkafka {confluent_kafka.libversion()[0]})"
 
     def produce(
-        self,
-        topic: str,
-        messages: Sequence[Message],
-        *,
-        partition: int = 0,
-        compression: Compression = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        max_bytes: int | None = None,
+        self, topic: str, messages: Sequence[Message], sending: Sending = AS_USUAL, partition: int = 0
     ) -> list[int]:
-        settings = {"compression.type": compression, "acks": str(acks), "enable.idempotence": idempotent}
-        size = {} if max_bytes is None else {"message.max.bytes": max_bytes}
-        producer = Producer({**self._common, "linger.ms": 5, **settings, **size})
+        size = {} if sending.max_bytes is None else {"message.max.bytes": sending.max_bytes}
+        settings = {
+            "compression.type": sending.compression,
+            "acks": str(sending.acks),
+            "enable.idempotence": sending.idempotent,
+            "linger.ms": 5,
+            **size,
+        }
+        producer = Producer({**self._common, **settings})
         offsets: list[int] = []
         failures: list[KafkaError] = []
 
@@ -256,17 +219,9 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
         asked = getattr(OffsetSpec, spec)()
         return int(only(self._admin.list_offsets({TopicPartition(topic, partition): asked})).offset)
 
-    def create_topic(
-        self,
-        topic: str,
-        *,
-        partitions: int = 1,
-        replication: int = 1,
-        settings: Mapping[str, str] | None = None,
-        validate_only: bool = False,
-    ) -> None:
+    def create_topic(self, topic: str, plan: TopicPlan = ONE_PARTITION, *, validate_only: bool = False) -> None:
         with surfaced():
-            new = NewTopic(topic, partitions, replication, config=dict(settings or {}))
+            new = NewTopic(topic, plan.partitions, plan.replication, config=dict(plan.settings))
             only(self._admin.create_topics([new], validate_only=validate_only))
 
     def create_assigned(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:

@@ -1,22 +1,14 @@
 """confluent-kafka and consumer groups: members, and what an administrator sees and does."""
 
 from collections.abc import Mapping
-from concurrent.futures import Future
-from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.interop.client import DEADLINE_S, Client, GroupShape, Refused
+from tests.interop.client import DEADLINE_S, Client
+from tests.interop.drivers.confluent_refusals import only
 from tests.interop.member import Member, in_python
-
-
-def only(futures: Mapping[Any, "Future[Any]"]) -> Any:
-    (future,) = futures.values()
-    try:
-        return future.result(DEADLINE_S)
-    except KafkaException as refusal:
-        raise Refused(refusal.args[0].code(), refusal.args[0].str()) from refusal
+from tests.interop.shapes import GroupShape
 
 
 class ConfluentGroups(Client):

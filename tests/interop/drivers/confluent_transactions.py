@@ -1,20 +1,13 @@
 """confluent-kafka and transactions."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, closing, suppress
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from tests.interop.client import DEADLINE_S, Client, Refused
+from tests.interop.drivers.confluent_refusals import surfaced
 from tests.interop.transactor import Transactor
-
-
-@contextmanager
-def surfaced() -> Iterator[None]:
-    try:
-        yield
-    except KafkaException as refusal:
-        raise Refused(refusal.args[0].code(), refusal.args[0].str()) from refusal
 
 
 class ConfluentTransactor:
@@ -69,10 +62,5 @@ class ConfluentTransactor:
 
 
 class ConfluentTransactions(Client):
-    @contextmanager
-    def transactor(self, name: str, timeout_ms: int = 60_000) -> Iterator[Transactor]:
-        transactor = ConfluentTransactor(self.bootstrap, name, timeout_ms)
-        try:
-            yield transactor
-        finally:
-            transactor.close()
+    def transactor(self, name: str, timeout_ms: int = 60_000) -> AbstractContextManager[Transactor]:
+        return closing(ConfluentTransactor(self.bootstrap, name, timeout_ms))

@@ -5,26 +5,20 @@ that, and so do we: it counts as one that fell silent, and can come back only wh
 """
 
 from tests.interop import toolchains
+from tests.interop.client import BASICS
 from tests.interop.drivers.program import Groups, Topics, Writer
 
 
 class FranzGo(Writer, Topics, Groups):
     name = "franz-go"
     tools = ("go",)
-    also = frozenset(
-        {
-            "any bytes",
-            "consumer protocol",
-            "cooperative-sticky",
-            "default counts",
-            "describing creates nothing",
-            "empty is not null",
-            "error when lost",
-            "null headers",
-            "static members",
-            "timestamps",
-        }
-    )
+    also = BASICS | {
+        "consumer protocol",
+        "cooperative-sticky",
+        "default counts",
+        "describing creates nothing",
+        "null headers",
+    }
 
     @classmethod
     def command(cls) -> list[str]:

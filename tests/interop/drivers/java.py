@@ -6,33 +6,28 @@ from typing import Literal
 
 from benchmarks.jars import KAFKA_VERSION
 from tests.interop import toolchains
-from tests.interop.client import ClusterShape, QuorumShape, Reading, Received, Setting
+from tests.interop.client import BASICS
 from tests.interop.drivers.java_transactions import JavaTransactions
 from tests.interop.drivers.program import Groups, ProgramReader, Topics, Writer
+from tests.interop.messages import Reading, Received
+from tests.interop.shapes import ClusterShape, QuorumShape, Setting
 
 
 class Java(Writer, Topics, Groups, JavaTransactions):
     name = "Java"
     tools = ("java", "javac", "mvn")
-    also = frozenset(
-        {
-            "any bytes",
-            "asks the next coordinator again",
-            "consumer protocol",
-            "cooperative-sticky",
-            "default counts",
-            "describing creates nothing",
-            "empty is not null",
-            "error when a name is bad",
-            "error when lost",
-            "leaves for a while",
-            "null headers",
-            "static members",
-            "timestamps",
-            "topic ids",
-            "workers",
-        }
-    )
+    also = BASICS | {
+        "asks the next coordinator again",
+        "consumer protocol",
+        "cooperative-sticky",
+        "default counts",
+        "describing creates nothing",
+        "error when a name is bad",
+        "leaves for a while",
+        "null headers",
+        "topic ids",
+        "workers",
+    }
 
     @classmethod
     def command(cls) -> list[str]:

@@ -1,12 +1,12 @@
 """Kafka's own client and transactions: producers, and what an administrator sees and does."""
 
 import base64
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, closing
 from typing import Any
 
-from tests.interop.client import TransactionShape
 from tests.interop.drivers.program import Program
+from tests.interop.shapes import TransactionShape
 from tests.interop.transactor import Transactor
 
 
@@ -39,13 +39,8 @@ class JavaTransactor:
 
 
 class JavaTransactions(Program):
-    @contextmanager
-    def transactor(self, name: str, timeout_ms: int = 60_000) -> Iterator[Transactor]:
-        transactor = JavaTransactor(self, name, timeout_ms)
-        try:
-            yield transactor
-        finally:
-            transactor.close()
+    def transactor(self, name: str, timeout_ms: int = 60_000) -> AbstractContextManager[Transactor]:
+        return closing(JavaTransactor(self, name, timeout_ms))
 
     def list_transactions(self) -> dict[str, str]:
         return dict(self.ask("list_transactions"))

@@ -10,36 +10,17 @@ from typing import Any, Literal
 import kafka
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError
 from kafka.protocol.consumer.offsets import OffsetSpec
 
-from tests.interop.client import (
-    DEADLINE_S,
-    END,
-    Acks,
-    ClusterShape,
-    Compression,
-    Message,
-    QuorumShape,
-    Reader,
-    Reading,
-    Received,
-    Refused,
-    Setting,
-    TopicShape,
-)
+from tests.interop.client import BASICS, DEADLINE_S, Refused
 from tests.interop.drivers.kafka_python_groups import KafkaPythonGroups
+from tests.interop.drivers.kafka_python_refusals import surfaced
 from tests.interop.drivers.kafka_python_transactions import KafkaPythonTransactions
+from tests.interop.drivers.pure_python import connection_settings, consumer_settings, producer_settings, received_from
+from tests.interop.messages import AS_USUAL, END, Message, Reader, Reading, Received, Sending
+from tests.interop.shapes import ONE_PARTITION, ClusterShape, QuorumShape, Setting, TopicPlan, TopicShape
 
 PREFERRED = 0  # the kind of election
-
-
-@contextmanager
-def surfaced() -> Iterator[None]:
-    try:
-        yield
-    except KafkaError as refusal:
-        raise Refused(getattr(refusal, "errno", -1), str(refusal)) from refusal
 
 
 class KafkaPythonReader:
@@ -56,43 +37,16 @@ class KafkaPythonReader:
             with surfaced():
                 for records in self._consumer.poll(timeout_ms=left_ms).values():
                     self._waiting.extend(records)
-        return [_received(self._waiting.popleft()) for _ in range(count)]
-
-
-def _received(record: Any) -> Received:
-    return Received(
-        offset=record.offset,
-        key=record.key,
-        value=record.value,
-        headers=tuple((name, value) for name, value in record.headers),
-        timestamp_ms=record.timestamp,
-        append_time=record.timestamp_type == 1,
-    )
+        return [received_from(self._waiting.popleft()) for _ in range(count)]
 
 
 class KafkaPython(KafkaPythonGroups, KafkaPythonTransactions):
     name = "kafka-python"
-    also = frozenset(
-        {
-            "any bytes",
-            "cooperative-sticky",
-            "default counts",
-            "describing creates nothing",
-            "empty is not null",
-            "error when lost",
-            "static members",
-            "timestamps",
-            "topic ids",
-        }
-    )
+    also = BASICS | {"cooperative-sticky", "default counts", "describing creates nothing", "topic ids"}
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
-        self._common: dict[str, Any] = {
-            "bootstrap_servers": bootstrap,
-            "client_id": "interop-kafka-python",
-            "retry_backoff_ms": 10,
-        }
+        self._common = connection_settings(bootstrap, self.name)
         self._admin = KafkaAdminClient(**self._common)
 
     @classmethod
@@ -103,24 +57,9 @@ class KafkaPython(KafkaPythonGroups, KafkaPythonTransactions):
         self._admin.close()
 
     def produce(
-        self,
-        topic: str,
-        messages: Sequence[Message],
-        *,
-        partition: int = 0,
-        compression: Compression = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        max_bytes: int | None = None,
+        self, topic: str, messages: Sequence[Message], sending: Sending = AS_USUAL, partition: int = 0
     ) -> list[int]:
-        size = {} if max_bytes is None else {"max_request_size": max_bytes}
-        producer = KafkaProducer(
-            **self._common,
-            **size,
-            compression_type=None if compression == "none" else compression,
-            acks=acks,
-            enable_idempotence=idempotent,
-        )
+        producer = KafkaProducer(**self._common, **producer_settings(sending))
         try:
             with surfaced():
                 sent = [
@@ -158,16 +97,7 @@ class KafkaPython(KafkaPythonGroups, KafkaPythonTransactions):
             consumer.close()
 
     def _consumer(self, reading: Reading, **more: Any) -> KafkaConsumer:
-        size = {} if reading.fetch_bytes is None else {"max_partition_fetch_bytes": reading.fetch_bytes}
-        return KafkaConsumer(
-            **self._common,
-            **size,
-            group_id=None,
-            fetch_max_wait_ms=reading.wait_ms,
-            auto_offset_reset=reading.reset,
-            isolation_level="read_committed" if reading.committed_only else "read_uncommitted",
-            **more,
-        )
+        return KafkaConsumer(**self._common, **consumer_settings(reading), **more)
 
     def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int:
         where = TopicPartition(topic, partition)
@@ -191,16 +121,12 @@ class KafkaPython(KafkaPythonGroups, KafkaPythonTransactions):
         with surfaced():
             return int(self._admin.list_partition_offsets({where: OffsetSpec[spec.upper()]})[where].offset)
 
-    def create_topic(
-        self,
-        topic: str,
-        *,
-        partitions: int = 1,
-        replication: int = 1,
-        settings: Mapping[str, str] | None = None,
-        validate_only: bool = False,
-    ) -> None:
-        new = {"num_partitions": partitions, "replication_factor": replication, "configs": dict(settings or {})}
+    def create_topic(self, topic: str, plan: TopicPlan = ONE_PARTITION, *, validate_only: bool = False) -> None:
+        new = {
+            "num_partitions": plan.partitions,
+            "replication_factor": plan.replication,
+            "configs": dict(plan.settings),
+        }
         with surfaced():
             self._admin.create_topics({topic: new}, validate_only=validate_only)
 

@@ -6,8 +6,9 @@ import kafka.errors
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from tests.interop.client import Client, GroupShape, Refused
+from tests.interop.client import Client, Refused
 from tests.interop.member import Member, in_python
+from tests.interop.shapes import GroupShape
 
 NO_EPOCH = -1
 

@@ -1,24 +1,17 @@
 """kafka-python and transactions."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, closing
 
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
-from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from tests.interop.client import DEADLINE_S, Client, Refused, TransactionShape
+from tests.interop.client import DEADLINE_S, Client
+from tests.interop.drivers.kafka_python_refusals import surfaced
+from tests.interop.shapes import TransactionShape
 from tests.interop.transactor import Transactor
 
 NO_EPOCH = -1
-
-
-@contextmanager
-def surfaced() -> Iterator[None]:
-    try:
-        yield
-    except KafkaError as refusal:
-        raise Refused(getattr(refusal, "errno", -1), str(refusal)) from refusal
 
 
 class KafkaPythonTransactor:
@@ -74,10 +67,5 @@ class KafkaPythonTransactions(Client):
             partitions=tuple(sorted((one.topic, one.partition) for one in found.topic_partitions)),
         )
 
-    @contextmanager
-    def transactor(self, name: str, timeout_ms: int = 60_000) -> Iterator[Transactor]:
-        transactor = KafkaPythonTransactor(self.bootstrap, name, timeout_ms)
-        try:
-            yield transactor
-        finally:
-            transactor.close()
+    def transactor(self, name: str, timeout_ms: int = 60_000) -> AbstractContextManager[Transactor]:
+        return closing(KafkaPythonTransactor(self.bootstrap, name, timeout_ms))

@@ -14,21 +14,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from tests.interop.client import (
-    DEADLINE_S,
-    END,
-    Acks,
-    Client,
-    Code,
-    Compression,
-    Headers,
-    Message,
-    Reader,
-    Reading,
-    Received,
-    Refused,
-    TopicShape,
-)
+from tests.interop.client import DEADLINE_S, Client, Code, Refused
+from tests.interop.messages import AS_USUAL, END, Headers, Message, Reader, Reading, Received, Sending
+from tests.interop.shapes import TopicShape
 
 AFTER_KEY = "\x1d\x1e key ends \x1e\x1d"
 AFTER_MESSAGE = "\x1d\x1e message ends \x1e\x1d"
@@ -129,21 +117,15 @@ class Kcat(Client):
         return done.stdout.decode()
 
     def produce(
-        self,
-        topic: str,
-        messages: Sequence[Message],
-        *,
-        partition: int = 0,
-        compression: Compression = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        max_bytes: int | None = None,
+        self, topic: str, messages: Sequence[Message], sending: Sending = AS_USUAL, partition: int = 0
     ) -> list[int]:
         headers = messages[0].headers
         assert all(message.headers == headers for message in messages)
-        size = {} if max_bytes is None else {"message.max.bytes": max_bytes}
-        settings = {"acks": acks, "enable.idempotence": str(idempotent).lower(), "linger.ms": 5, **size}
-        shape = ["-t", topic, "-p", str(partition), "-z", compression, "-Z", "-K", AFTER_KEY, "-D", AFTER_MESSAGE]
+        size = {} if sending.max_bytes is None else {"message.max.bytes": sending.max_bytes}
+        idempotent = str(sending.idempotent).lower()
+        settings = {"acks": sending.acks, "enable.idempotence": idempotent, "linger.ms": 5, **size}
+        where = ["-t", topic, "-p", str(partition)]
+        shape = [*where, "-z", sending.compression, "-Z", "-K", AFTER_KEY, "-D", AFTER_MESSAGE]
         for name, value in headers:
             shape += ["-H", name if value is None else f"{name}={value.decode()}"]
         lines = [(m.key or b"") + AFTER_KEY.encode() + (m.value or b"") + AFTER_MESSAGE.encode() for m in messages]

@@ -13,19 +13,10 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from benchmarks.fetched import Missing, need
-from tests.interop.client import (
-    Acks,
-    Client,
-    Compression,
-    GroupShape,
-    Message,
-    Reader,
-    Reading,
-    Received,
-    Refused,
-    TopicShape,
-)
+from tests.interop.client import Client, Refused
 from tests.interop.member import Member
+from tests.interop.messages import AS_USUAL, Message, Reader, Reading, Received, Sending
+from tests.interop.shapes import ONE_PARTITION, GroupShape, TopicPlan, TopicShape
 
 ANSWER_TIMEOUT_S = 60.0
 
@@ -106,24 +97,13 @@ class Writer(Program):
     """Writes to partitions and reads from them, and makes topics to do so."""
 
     def produce(
-        self,
-        topic: str,
-        messages: Sequence[Message],
-        *,
-        partition: int = 0,
-        compression: Compression = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        max_bytes: int | None = None,
+        self, topic: str, messages: Sequence[Message], sending: Sending = AS_USUAL, partition: int = 0
     ) -> list[int]:
         offsets: list[int] = self.ask(
             "produce",
             topic=topic,
             partition=partition,
-            compression=compression,
-            acks=str(acks),
-            idempotent=idempotent,
-            max_bytes=max_bytes,
+            **asdict(sending) | {"acks": str(sending.acks)},
             messages=[_told(message) for message in messages],
         )
         return offsets
@@ -144,23 +124,8 @@ class Writer(Program):
 class Topics(Program):
     """Makes topics and describes them."""
 
-    def create_topic(
-        self,
-        topic: str,
-        *,
-        partitions: int = 1,
-        replication: int = 1,
-        settings: Mapping[str, str] | None = None,
-        validate_only: bool = False,
-    ) -> None:
-        self.ask(
-            "create_topic",
-            topic=topic,
-            partitions=partitions,
-            replication=replication,
-            settings=dict(settings or {}),
-            validate_only=validate_only,
-        )
+    def create_topic(self, topic: str, plan: TopicPlan = ONE_PARTITION, *, validate_only: bool = False) -> None:
+        self.ask("create_topic", topic=topic, **asdict(plan), validate_only=validate_only)
 
     def delete_topic(self, topic: str) -> None:
         self.ask("delete_topic", topic=topic)

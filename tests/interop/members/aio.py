@@ -8,7 +8,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
-from tests.interop.members import say
+from tests.interop.members import Assignment, say
 
 STRATEGIES = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
 
@@ -28,15 +28,12 @@ async def main(bootstrap: str, topic: str, group: str, strategy: str, instance: 
         auto_offset_reset="earliest",
     )
     await consumer.start()
-    had: list[int] | None = None
+    assignment = Assignment()
     while not over.is_set():
         for messages in (await consumer.getmany(timeout_ms=50)).values():
             for message in messages:
                 say("got", message.partition, message.offset)
-        has = sorted(one.partition for one in consumer.assignment())
-        if has != had:
-            had = has
-            say("assigned", *has)
+        assignment.is_now(one.partition for one in consumer.assignment())
     await consumer.stop()
 
 

@@ -1,18 +1,15 @@
 """A member that uses confluent-kafka."""
 
-import signal
 import sys
-import threading
 from typing import Any
 
 from confluent_kafka import Consumer
 
-from tests.interop.members import say
+from tests.interop.members import Assignment, say, set_at_sigterm
 
 
 def main(bootstrap: str, topic: str, group: str, strategy: str, instance: str) -> None:
-    over = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    over = set_at_sigterm()
     static: dict[str, Any] = {"group.instance.id": instance} if instance else {}
     classic = {"partition.assignment.strategy": strategy, "session.timeout.ms": 6000, "heartbeat.interval.ms": 300}
     consumer = Consumer(
@@ -26,15 +23,12 @@ def main(bootstrap: str, topic: str, group: str, strategy: str, instance: str) -
         }
     )
     consumer.subscribe([topic])
-    had: list[int] | None = None
+    assignment = Assignment()
     while not over.is_set():
         message = consumer.poll(0.05)
         if message is not None and message.error() is None:
             say("got", message.partition(), message.offset())
-        has = sorted(one.partition for one in consumer.assignment())
-        if has != had:
-            had = has
-            say("assigned", *has)
+        assignment.is_now(one.partition for one in consumer.assignment())
     consumer.close()
 
 

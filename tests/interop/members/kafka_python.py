@@ -4,9 +4,7 @@ It polls for long: version 3.0 forgets its assignment when the time given to `po
 And it polls again when no broker is there to connect to: `poll` then lets a refused connection through to its caller.
 """
 
-import signal
 import sys
-import threading
 from contextlib import suppress
 
 from kafka import KafkaConsumer
@@ -15,7 +13,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.errors import KafkaConnectionError
 
-from tests.interop.members import say
+from tests.interop.members import Assignment, say, set_at_sigterm
 
 STRATEGIES = {
     "range": RangePartitionAssignor,
@@ -25,8 +23,7 @@ STRATEGIES = {
 
 
 def main(bootstrap: str, topic: str, group: str, strategy: str, instance: str) -> None:
-    over = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    over = set_at_sigterm()
     consumer = KafkaConsumer(
         topic,
         bootstrap_servers=bootstrap,
@@ -38,16 +35,13 @@ def main(bootstrap: str, topic: str, group: str, strategy: str, instance: str) -
         auto_commit_interval_ms=100,
         auto_offset_reset="earliest",
     )
-    had: list[int] | None = None
+    assignment = Assignment()
     while not over.is_set():
         with suppress(KafkaConnectionError):
             for messages in consumer.poll(2000).values():
                 for message in messages:
                     say("got", message.partition, message.offset)
-        has = sorted(one.partition for one in consumer.assignment())
-        if has != had:
-            had = has
-            say("assigned", *has)
+        assignment.is_now(one.partition for one in consumer.assignment())
     consumer.close()
 
 

@@ -4,10 +4,9 @@ with Kafka Streams, whose counts live in a store, a changelog and a repartition 
 Each message of the input must have come out once, for readers of committed records.
 """
 
-import os
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,15 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tailrace.testing import Cluster
 from tests.interop import toolchains
-from tests.interop.client import DEADLINE_S, Client, Message
-from tests.interop.conftest import clients_of, eventually
+from tests.interop.client import DEADLINE_S, Client
+from tests.interop.conftest import eventually
 from tests.interop.feature import feature
 from tests.interop.member import soon
+from tests.interop.messages import Message
+from tests.interop.shapes import TopicPlan
+from tests.interop.three_brokers import bootstrap as bootstrap
+from tests.interop.three_brokers import clients as clients
+from tests.interop.three_brokers import three_brokers
 from tests.interop.worker import Worker
 
 PARTITIONS = 2
@@ -31,20 +35,7 @@ words = [b"word-%d" % (number % 7) for number in range(EACH)]
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    if "TAILRACE_INTEROP_BOOTSTRAP" in os.environ:
-        pytest.skip("these tests stop and start brokers of their own")
-    with Cluster(3, proxied=False, group_consumer_session_timeout_ms=6000) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def bootstrap(cluster: Cluster) -> str:
-    return cluster.bootstrap
-
-
-@pytest.fixture(scope="module")
-def clients(bootstrap: str) -> Iterator[Callable[[type[Client]], Client]]:
-    yield from clients_of(bootstrap)
+    yield from three_brokers(group_consumer_session_timeout_ms=6000)
 
 
 @pytest.fixture
@@ -92,7 +83,7 @@ def output(name: str, bench: Client, bootstrap: str) -> Iterator[Output]:
 
 
 def made(topic: str, bench: Client) -> str:
-    bench.create_topic(topic, partitions=PARTITIONS, replication=3)
+    bench.create_topic(topic, TopicPlan(partitions=PARTITIONS, replication=3))
     eventually(lambda: topic in bench.list_topics())
     return topic
 

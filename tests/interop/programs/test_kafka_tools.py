@@ -10,10 +10,11 @@ import pytest
 
 from tailrace.cluster.features import NEWEST_LEVEL
 from tailrace.model.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from tests.interop.client import Client, Message
+from tests.interop.client import Client
 from tests.interop.drivers.kafka_tools import KafkaTools, ToolFailed
 from tests.interop.feature import feature
 from tests.interop.member import soon
+from tests.interop.messages import Message
 from tests.interop.test_groups import PARTITIONS, everything, fill
 from tests.interop.test_groups import group as group
 from tests.interop.test_groups import topic as topic

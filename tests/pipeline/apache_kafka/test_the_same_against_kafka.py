@@ -9,6 +9,7 @@ our client.
 
 import pytest
 
+from tests.pipeline.crash_scene import scene
 from tests.pipeline.test_analysis import test_how_far_groups_were_behind
 from tests.pipeline.test_batch_reads import (
     test_all_columns_of_all_compressions,

@@ -6,10 +6,12 @@ typer, rich and the Kafka client every time would take ten times as long as most
 
 import multiprocessing
 import os
+import select
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,6 +70,21 @@ def start_tailrace(*words: str, folder: Path | None = None, **variables: str) ->
         env=environment(**variables),
         start_new_session=True,  # a test's Ctrl-C must reach only this process
     )
+
+
+@contextmanager
+def running_tailrace(
+    *words: str, folder: Path | None = None, **variables: str
+) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """Start the program, and kill it in the end. With it comes the line that it prints when it is ready."""
+    process = start_tailrace(*words, folder=folder, **variables)
+    try:
+        assert process.stdout is not None
+        ready, _, _ = select.select([process.stdout], [], [], DEADLINE_S)
+        yield process, process.stdout.readline() if ready else ""
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def environment(**variables: str) -> dict[str, str]:

@@ -4,9 +4,7 @@ Replicas fetch, sync and check their deadlines only on a command, or during `ela
 The `chance` of each replica is a tenth of its number, so replica 1 always has the shortest election timeout.
 """
 
-import re
 from collections import deque
-from collections.abc import Callable
 from itertools import groupby
 
 from tailrace.model.ids import BrokerId, Epoch
@@ -17,6 +15,7 @@ from tailrace.raft.roles import Move
 from tailrace.raft.voters import NO_VOTER, Voter
 from tests.unit.raft.minimal_shell import Disk, Entry, Envelope, Member, synced, voter
 from tests.unit.raft.transcript_lines import described, name, names
+from tests.unit.state_tables import Command, carry_out
 
 STEP_MS = 50
 
@@ -37,13 +36,9 @@ class Stage:
 
     def play(self, line: str) -> list[str]:
         self.lines, self.silent = [], False
-        for pattern, command in commands.items():
-            found = re.fullmatch(pattern, line)
-            if found:
-                command(self, *found.groups(default=""))
-                self._deliver()
-                return _collapsed(self.lines) or ([] if command in WITHOUT_OUTPUT else ["nothing"])
-        raise ValueError(f"no such command: {line}")
+        command = carry_out(commands, self, line)
+        self._deliver()
+        return _collapsed(self.lines) or ([] if command in WITHOUT_OUTPUT else ["nothing"])
 
     # Setting up
 
@@ -254,7 +249,7 @@ def _collapsed(lines: list[str]) -> list[str]:
     ]
 
 
-commands: dict[str, Callable[..., None]] = {
+commands: dict[str, Command] = {
     r"voters ([\d ]+)(?:, leader (\d))?, epoch (\d+)(?:, all at end (\d+))?": Stage.voters,
     r"log of (\d): ([\d ]+)(?:, high watermark (\d+))?": Stage.log,
     r"observer (\d)": Stage.observer,

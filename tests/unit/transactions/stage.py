@@ -4,7 +4,6 @@ The records of a turn are replayed at once, as the driver does. A producer remem
 `1000/0`. Producers use transactions v1 unless the transcript says v2. Markers are written when the transcript says so.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -17,6 +16,7 @@ from tailrace.transactions.transaction import LAST_EPOCH, NOTHING, Producer, Tra
 from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, Rules, TransactionTurn
 from tailrace.wire.faults import error_of
+from tests.unit.state_tables import Command, carry_out
 
 T = TypeVar("T")
 TRANSACTIONAL_ID = "x"
@@ -41,12 +41,8 @@ class Stage:
 
     def play(self, line: str) -> list[str]:
         self.lines = []
-        for pattern, command in commands.items():
-            found = re.fullmatch(pattern, line)
-            if found:
-                command(self, *found.groups(default=""))
-                return self.lines or ([] if command in WITHOUT_OUTCOME else ["nothing happens"])
-        raise ValueError(f"no such command: {line}")
+        command = carry_out(commands, self, line)
+        return self.lines or ([] if command in WITHOUT_OUTCOME else ["nothing happens"])
 
     # Producers
 
@@ -200,7 +196,7 @@ def described(transaction: Transaction) -> str:
 
 
 AS_OTHER = r"(?: as (\d+/-?\d+))?"
-commands: dict[str, Callable[..., None]] = {
+commands: dict[str, Command] = {
     r"begin(.*)": Stage.begin,
     r"(\w+) uses transactions v(\d)": Stage.use_version,
     r"(\w+) initialises(?:, timeout (\d+) s)?": Stage.initialise,

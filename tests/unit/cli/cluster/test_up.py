@@ -8,8 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from tailrace.local.cluster_view import look
 from tailrace.local.places import PLACE_SETTINGS
-from tests.unit.cli.program import DEADLINE_S, run_tailrace, start_tailrace
+from tests.unit.cli.program import DEADLINE_S, run_tailrace, running_tailrace
 
 # Of a broker's place in its cluster, under Kafka's names.
 PLACE_FACTS = (
@@ -31,17 +30,11 @@ PLACE_FACTS = (
 )
 
 
-@contextmanager
-def cluster_up(folder: Path, *words: str, **variables: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def cluster_up(
+    folder: Path, *words: str, **variables: str
+) -> AbstractContextManager[tuple["subprocess.Popen[str]", str]]:
     """A cluster at free ports, and its ready line."""
-    process = start_tailrace("cluster", "up", "--base-port", "0", *words, folder=folder, **variables)
-    try:
-        assert process.stdout is not None
-        ready, _, _ = select.select([process.stdout], [], [], DEADLINE_S)
-        yield process, process.stdout.readline() if ready else ""
-    finally:
-        process.kill()
-        process.communicate()
+    return running_tailrace("cluster", "up", "--base-port", "0", *words, folder=folder, **variables)
 
 
 def ports(line: str) -> list[int]:
@@ -125,15 +118,10 @@ def test_settings_of_the_environment_reach_all_brokers(tmp_path: Path) -> None:
 
 def test_its_brokers_have_the_defaults_of_serve(tmp_path: Path) -> None:
     """All but those of each broker's place: its id, ports, data directory, and the brokers that it joins."""
-    serve = start_tailrace("serve", "--kafka-port", "0", folder=tmp_path)
-    try:
-        assert serve.stdout is not None
-        address = re.match(r"ready kafka=(\S+)", serve.stdout.readline())
+    with running_tailrace("serve", "--kafka-port", "0", folder=tmp_path) as (_, line):
+        address = re.match(r"ready kafka=(\S+)", line)
         assert address is not None
         served = broker_settings(address[1], 1)
-    finally:
-        serve.kill()
-        serve.communicate()
     with cluster_up(tmp_path, "--brokers", "2") as (_, line):
         first, second = (broker_settings(f"127.0.0.1:{port}", id) for id, port in enumerate(ports(line), 1))
     assert served["group.initial.rebalance.delay.ms"] == "3000"

@@ -1,34 +1,24 @@
 """`tailrace serve`: the ready line, stopping, and the errors when it cannot start."""
 
 import re
-import select
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from tailrace.testing import Broker
-from tests.unit.cli.program import DEADLINE_S, run_tailrace, start_tailrace
+from tests.unit.cli.program import DEADLINE_S, run_tailrace, running_tailrace
 
 IDLE_MAX_KB = 60 * 1024
 
 
-@contextmanager
-def serving(*words: str, **variables: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def serving(*words: str, **variables: str) -> AbstractContextManager[tuple["subprocess.Popen[str]", str]]:
     """A broker started by `tailrace serve`, and its ready line."""
-    process = start_tailrace("serve", *words, folder=None, **variables)
-    try:
-        assert process.stdout is not None
-        ready, _, _ = select.select([process.stdout], [], [], DEADLINE_S)
-        yield process, process.stdout.readline() if ready else ""
-    finally:
-        process.kill()
-        process.communicate()
+    return running_tailrace("serve", *words, folder=None, **variables)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -1,8 +1,7 @@
-"""The runner of the transcripts of classic groups: one coordinator, one group `g`, one command at a time.
+"""The runner of the transcripts of classic groups.
 
-The records of a turn are replayed at once, as the driver does, and its answers are shown. A transcript names clients:
-`a` is a client, `a1` the first member id that it was given. Unless a command says otherwise, clients support one
-protocol, `range`, and subscribe to `t`.
+The answers of a turn are shown. A transcript names clients: `a` is a client, `a1` the first member id that it was
+given. Unless a command says otherwise, clients support one protocol, `range`, and subscribe to `t`.
 """
 
 import re
@@ -17,14 +16,13 @@ from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed
 from tailrace.groups.records import Entry
 from tailrace.groups.requests import JoinRequest, MemberId, SyncRequest
-from tailrace.groups.turn import GroupTurn, Rules
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import Fault
 from tailrace.model.ids import PartitionName
 from tailrace.model.proposal import InTransaction, TransactionEnded
 from tests.unit.groups.classic.transcript_lines import answer_line, record_line, transition_line
-
-GROUP_ID = "g"
-STEP_MS = 10
+from tests.unit.groups.stage import GROUP_ID, RULES, GroupStage
+from tests.unit.state_tables import Command, carry_out
 
 
 class Client:
@@ -36,19 +34,13 @@ class Client:
         self.ids = 0
 
 
-class Stage:
+class Stage(GroupStage):
     def __init__(self) -> None:
         self.moves: dict[Move, None] = {}  # the transitions taken so far, in all transcripts
         self._clear()
 
     def _clear(self) -> None:
-        self.rules = Rules(
-            min_session_timeout_ms=1000,
-            max_session_timeout_ms=60_000,
-            initial_rebalance_delay_ms=0,
-            max_size=100,
-            offsets_retention_ms=60_000,
-        )
+        self.rules = RULES
         self.now_ms = 1_000_000
         self.groups = Groups()
         self.log: list[Entry | InTransaction | TransactionEnded] = []
@@ -59,12 +51,8 @@ class Stage:
 
     def play(self, line: str) -> list[str]:
         self.lines = []
-        for pattern, command in commands.items():
-            found = re.fullmatch(pattern, line)
-            if found:
-                command(self, *found.groups(default=""))
-                return self.lines or ([] if command in WITHOUT_OUTCOME else ["nothing happens"])
-        raise ValueError(f"no such command: {line}")
+        command = carry_out(commands, self, line)
+        return self.lines or ([] if command in WITHOUT_OUTCOME else ["nothing happens"])
 
     # Setting up
 
@@ -172,9 +160,6 @@ class Stage:
         self.log.append(TransactionEnded(int(producer), how == "committed"))
         self.groups.replay(self.log[-1])
 
-    def delete(self) -> None:
-        self._turn(lambda turn: self.groups.delete(GROUP_ID, turn), "an administrator")
-
     def delete_offset(self, topic: str, partition: str) -> None:
         results: list[Fault | None] = []
         place = PartitionName(topic, int(partition))
@@ -184,32 +169,19 @@ class Stage:
     def delete_topic(self, name: str) -> None:
         self.groups.topics_deleted([name])
 
-    def expire(self) -> None:
-        self._turn(lambda turn: self.groups.expire([GROUP_ID], turn))
-
-    # Time and state
-
-    def elapse(self, seconds: str, heartbeating: str) -> None:
-        """The clients named send a heartbeat every second, the others send nothing."""
-        until = self.now_ms + int(seconds) * 1000
-        while self.now_ms < until:
-            self.now_ms += STEP_MS
-            self._turn(lambda turn: self.groups.ring(turn))
-            if self.now_ms % 1000 == 0:
-                for name in heartbeating.split():
-                    lines = list(self.lines)
-                    self.heartbeat(name, "", "")
-                    self.lines = lines
+    # State
 
     def show(self) -> None:
         group = self.groups.groups.get(GROUP_ID)
         self.lines.append(_described(group) if isinstance(group, ClassicGroup) else "no group")
-        for place, one in self.groups.committed(GROUP_ID).items():
-            self.lines.append(f"offset of {place.topic}-{place.partition}: {one.offset}")
+        self.show_offsets()
         for place in self.groups.pending.places(GROUP_ID):
             self.lines.append(f"offset of {place.topic}-{place.partition}: pending")
 
     # Inside
+
+    def stay_alive(self, name: str) -> None:
+        self.heartbeat(name, "", "")
 
     def _client(self, name: str) -> Client:
         return self.clients.setdefault(name, Client())
@@ -258,7 +230,7 @@ def _described(group: ClassicGroup) -> str:
 
 
 CLIENT = r"(\w+?)(?: \(static (\w+)\))?"
-commands: dict[str, Callable[..., None]] = {
+commands: dict[str, Command] = {
     r"begin(.*)": Stage.begin,
     r"another broker becomes coordinator(?:, size (\d+))?": Stage.fail_over,
     rf"{CLIENT} joins(.*)": Stage.join,

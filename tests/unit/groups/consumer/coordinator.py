@@ -5,7 +5,8 @@ from tailrace.groups.consumer.requests import Heartbeat
 from tailrace.groups.groups import Groups
 from tailrace.groups.requests import MemberId
 from tailrace.groups.turn import GroupTurn
-from tests.unit.groups.consumer.stage import RULES, StagedTopics
+from tests.unit.groups.consumer.stage import StagedTopics
+from tests.unit.groups.stage import RULES
 
 
 class Coordinator:

@@ -5,7 +5,6 @@ sends the assignments with its SyncGroup. Its member id is its name.
 """
 
 import re
-from collections.abc import Callable
 from struct import pack
 
 from tailrace.groups.consumer_protocol import (
@@ -18,8 +17,10 @@ from tailrace.groups.requests import Answer, JoinAnswer, JoinRequest, MemberId, 
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import Fault
 from tailrace.wire.compile import encode
-from tests.unit.groups.consumer.stage import GROUP_ID, Client, ConsumerStage
+from tests.unit.groups.consumer.stage import Client, ConsumerStage
 from tests.unit.groups.consumer.transcript_lines import partition_names, refusal_line
+from tests.unit.groups.stage import GROUP_ID
+from tests.unit.state_tables import Command
 
 VERSION = 3
 
@@ -29,7 +30,7 @@ class MixedStage(ConsumerStage):
         super().__init__()
         self.classic: dict[str, None] = {}  # the clients of the classic protocol
 
-    def commands(self) -> dict[str, Callable[..., None]]:
+    def commands(self) -> dict[str, Command]:
         return CLASSIC_COMMANDS | super().commands()
 
     def stay_alive(self, name: str) -> None:
@@ -108,7 +109,7 @@ def _assignment(partitions: list[str]) -> bytes:
     return pack(">h", VERSION) + encode(value, VERSION)
 
 
-CLASSIC_COMMANDS: dict[str, Callable[..., None]] = {
+CLASSIC_COMMANDS: dict[str, Command] = {
     r"(\w+)(?: \(static (\w*)\))? sends JoinGroup(.*)": MixedStage.classic_join,
     r"(\w+) sends SyncGroup(?:: (.+))?": MixedStage.classic_sync,
     r"(\w+) sends Heartbeat(?: in generation (\d+))?": MixedStage.classic_heartbeat,

@@ -1,4 +1,4 @@
-"""The runner of the transcripts of consumer groups (KIP-848): one coordinator, one group `g`, one command at a time.
+"""The runner of the transcripts of consumer groups (KIP-848).
 
 A member's id is its client's name. A client remembers its epoch and its assignment. It reports the partitions that it
 owns only where the transcript says so, or when it acknowledges its assignment. `t0` is partition 0 of the topic `t`.
@@ -17,7 +17,7 @@ from tailrace.groups.offsets import Committed
 from tailrace.groups.records import Entry
 from tailrace.groups.requests import Answer, MemberId
 from tailrace.groups.topics import KnownTopic
-from tailrace.groups.turn import GroupTurn, Rules
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import Fault
 from tailrace.model.ids import Id, PartitionName, TopicPartition
 from tests.unit.groups.classic.transcript_lines import transition_line
@@ -28,18 +28,8 @@ from tests.unit.groups.consumer.transcript_lines import (
     refusal_line,
     step_line,
 )
-
-GROUP_ID = "g"
-STEP_MS = 10
-RULES = Rules(
-    min_session_timeout_ms=1000,
-    max_session_timeout_ms=60_000,
-    initial_rebalance_delay_ms=0,
-    max_size=100,
-    offsets_retention_ms=60_000,
-    consumer_session_timeout_ms=10_000,
-    consumer_heartbeat_interval_ms=1000,
-)
+from tests.unit.groups.stage import GROUP_ID, RULES, GroupStage
+from tests.unit.state_tables import Command, carry_out
 
 
 class StagedTopics:
@@ -74,7 +64,7 @@ class Client:
         self.static = static
 
 
-class ConsumerStage:
+class ConsumerStage(GroupStage):
     def __init__(self) -> None:
         self.moves: dict[MemberMove, None] = {}  # the transitions taken so far, in all transcripts
         self._clear()
@@ -91,14 +81,10 @@ class ConsumerStage:
 
     def play(self, line: str) -> list[str]:
         self.lines = []
-        for pattern, command in self.commands().items():
-            found = re.fullmatch(pattern, line)
-            if found:
-                command(self, *found.groups(default=""))
-                return self.lines or ([] if command in WITHOUT_OUTCOME else ["nothing happens"])
-        raise ValueError(f"no such command: {line}")
+        command = carry_out(self.commands(), self, line)
+        return self.lines or ([] if command in WITHOUT_OUTCOME else ["nothing happens"])
 
-    def commands(self) -> dict[str, Callable[..., None]]:
+    def commands(self) -> dict[str, Command]:
         return commands
 
     # Setting up
@@ -191,25 +177,7 @@ class ConsumerStage:
 
         self._turn(fetch, name)
 
-    def delete(self) -> None:
-        self._turn(lambda turn: self.groups.delete(GROUP_ID, turn), "an administrator")
-
-    def expire(self) -> None:
-        self._turn(lambda turn: self.groups.expire([GROUP_ID], turn))
-
-    # Time and state
-
-    def elapse(self, seconds: str, heartbeating: str) -> None:
-        """The clients named send a heartbeat every second, the others send nothing."""
-        until = self.now_ms + int(seconds) * 1000
-        while self.now_ms < until:
-            self.now_ms += STEP_MS
-            self._turn(lambda turn: self.groups.ring(turn))
-            if self.now_ms % 1000 == 0:
-                for name in heartbeating.split():
-                    lines = list(self.lines)
-                    self.stay_alive(name)
-                    self.lines = lines
+    # State
 
     def stay_alive(self, name: str) -> None:
         self.heartbeat(name, "")
@@ -222,8 +190,7 @@ class ConsumerStage:
         self.lines.append(f"{group.kind} group, {group.state.value}")
         if isinstance(group, ConsumerGroup):
             self.lines += _described(group)
-        for place, one in self.groups.committed(GROUP_ID).items():
-            self.lines.append(f"offset of {place.topic}-{place.partition}: {one.offset}")
+        self.show_offsets()
 
     # Inside
 
@@ -280,7 +247,7 @@ def _described(group: ConsumerGroup) -> list[str]:
 
 
 CLIENT = r"(\w+)(?: \(static (\w*)\))?"
-commands: dict[str, Callable[..., None]] = {
+commands: dict[str, Command] = {
     r"begin(.*)": ConsumerStage.begin,
     r"topic (\w+) has (\d+) partitions?": ConsumerStage.make_topic,
     r"topic (\w+) is deleted": ConsumerStage.remove_topic,

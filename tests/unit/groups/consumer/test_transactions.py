@@ -10,7 +10,7 @@ from tailrace.model.faults import Fault, IllegalGeneration, UnknownMember
 from tailrace.model.ids import PartitionName
 from tailrace.model.proposal import InTransaction, TransactionEnded
 from tests.unit.groups.consumer.mixed_stage import MixedStage
-from tests.unit.groups.consumer.stage import RULES
+from tests.unit.groups.stage import RULES
 from tests.unit.state_tables import replay
 
 place = PartitionName("t", 0)
