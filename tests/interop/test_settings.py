@@ -1,7 +1,5 @@
 """Settings of topics and brokers are shown and changed, and a change takes effect."""
 
-import pytest
-
 from tests.interop.client import Client, Code, Message, Refused
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature

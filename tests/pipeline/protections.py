@@ -16,7 +16,7 @@ from tailrace.pipeline.arrow import choosing
 from tailrace.pipeline.histories import committing as history_commits
 from tailrace.pipeline.histories import delta_log
 from tailrace.pipeline.histories.layout import file_path
-from tailrace.pipeline.histories.outlook import Outlook, outlook
+from tailrace.pipeline.histories.pending_offsets import PendingOffsets, pending_offsets
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import Offsets, commit_offsets
 from tailrace.pipeline.kafka.producing import Producer
@@ -95,10 +95,10 @@ def offsets_are_not_accounted_for(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_archive_begins_with_the_log(patch: pytest.MonkeyPatch) -> None:
-    def forgetful(cluster: Cluster, asked: ReadOptions, _: Offsets) -> Outlook:
-        return outlook(cluster, asked, {})
+    def forgetful(cluster: Cluster, asked: ReadOptions, _: Offsets) -> PendingOffsets:
+        return pending_offsets(cluster, asked, {})
 
-    replace_everywhere(patch, outlook, forgetful)
+    replace_everywhere(patch, pending_offsets, forgetful)
 
 
 def a_batch_begins_anywhere(patch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ and after it was archived, and files that were merged since. Made without Spark,
 import random
 from pathlib import Path
 
-from tailrace.pipeline.histories.committing import begin, commit_batch
+from tailrace.pipeline.histories.committing import commit_batch, open_or_create
 from tailrace.pipeline.histories.delta_log import read_log
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
@@ -26,7 +26,7 @@ from tests.pipeline.topics import make_topic, shorten, write, write_bytes
 def healthy_history(cluster: Cluster, topic: str, folder: Path, dice: random.Random) -> None:
     partitions = [TopicPartition(topic, number) for number in range(dice.randint(1, 2))]
     make_topic(cluster, topic, len(partitions))
-    begin(folder)
+    open_or_create(folder)
     for batch in range(dice.randint(3, 5)):
         for one in partitions:
             _write_some(cluster, one, dice)

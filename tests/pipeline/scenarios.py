@@ -22,10 +22,10 @@ from tailrace.pipeline.access import Access
 from tailrace.pipeline.arrow.choosing import choose
 from tailrace.pipeline.arrow.columns import decode
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.histories.committing import begin, commit_batch
+from tailrace.pipeline.histories.committing import commit_batch, open_or_create
 from tailrace.pipeline.histories.delta_log import CommitTaken, add_actions, commit, read_log
 from tailrace.pipeline.histories.manifest import ArchivedRange
-from tailrace.pipeline.histories.outlook import outlook
+from tailrace.pipeline.histories.pending_offsets import pending_offsets
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
@@ -136,7 +136,7 @@ def the_first_of_two_attempts_wins(stage: Stage) -> str:
 def ten_records(stage: Stage) -> None:
     make_topic(stage.cluster, stage.topic)
     write(stage.cluster, stage.topic, numbered(10))
-    begin(stage.folder)
+    open_or_create(stage.folder)
 
 
 def offsets_in(paths: Sequence[Path]) -> list[Any]:
@@ -171,7 +171,7 @@ def an_archive_is_run_again(stage: Stage) -> str:
     asked = read_options({"kafka.bootstrap.servers": stage.bootstrap, "subscribe": stage.topic}, "batch")
     try:
         for _ in range(2):
-            ahead = outlook(stage.cluster, asked, read_log(stage.folder).ends())
+            ahead = pending_offsets(stage.cluster, asked, read_log(stage.folder).ends())
             if ahead.start != ahead.end:
                 commit_batch(stage.folder, [stage.archived(ahead.start[stage.of], ahead.end[stage.of])])
     except PipelineFailed:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.histories.committing import begin, commit_batch
-from tailrace.pipeline.histories.locking import Work, alone
+from tailrace.pipeline.histories.committing import commit_batch, open_or_create
+from tailrace.pipeline.histories.locking import LockName, exclusive_lock
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
@@ -65,14 +65,14 @@ def made(cluster: Cluster, topic: str, partitions: int = 1) -> bool:
 def prepared(broker: Broker, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Commands:
     folder, topic = tmp_path_factory.mktemp("commands"), "topic-to-mistype"
     is_new = made(cluster, topic, 2)
-    begin(folder / "past")
+    open_or_create(folder / "past")
     for partition in range(2):
         if is_new:
             write(cluster, topic, numbered(10), partition=partition)
         wanted = Range(partition=TopicPartition(topic, partition), start=0, end=10)
         commit_batch(folder / "past", [archive_range(cluster, wanted, folder / "past")])
     made(cluster, "topic-of-one-partition")
-    begin(folder / "empty")
+    open_or_create(folder / "empty")
     (folder / "taken").mkdir()
     (folder / "taken" / "diary").write_text("not ours")
     java = folder / "java" / "bin" / "java"
@@ -146,8 +146,8 @@ def test_what_is_right_does_start_one(commands: Commands) -> None:
     ("words", "work"),
     [(["archive", "--to", "past", "--topics", "{topic}"], "archive"), (["compact", "past"], "upkeep")],
 )
-def test_another_at_work_is_noticed_first(commands: Commands, words: list[str], work: Work) -> None:
-    with alone(commands.folder / "past", work):
+def test_another_at_work_is_noticed_first(commands: Commands, words: list[str], work: LockName) -> None:
+    with exclusive_lock(commands.folder / "past", work):
         code, stderr = commands.run(words)
     assert (code, commands.java_was_started) == (1, False)
     assert "another" in stderr

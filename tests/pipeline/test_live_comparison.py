@@ -10,7 +10,7 @@ from tailrace.pipeline.access import Access
 from tailrace.pipeline.failure import BrokersSilent, PipelineFailed
 from tailrace.pipeline.histories.audit import _is_there
 from tailrace.pipeline.histories.findings import Finding
-from tailrace.pipeline.histories.live import DayInLog, differences, edges_of, fetch_again
+from tailrace.pipeline.histories.live_comparison import DayInLog, differences, log_bounds, refetch_range
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
@@ -19,7 +19,7 @@ from tailrace.pipeline.kafka.policies import compacted
 from tailrace.testing import Broker
 from tests.pipeline.damaging_proxy import damaging, without
 from tests.pipeline.test_histories import two_days
-from tests.pipeline.test_holes_in_logs import archived, three_batches
+from tests.pipeline.test_offset_gaps import archived, three_batches
 from tests.pipeline.topics import make_topic, write
 
 
@@ -35,7 +35,7 @@ def compared(
     bootstrap: str, one: ArchivedRange, shrinking: Sequence[str] = ()
 ) -> tuple[list[tuple[str, int, int]], list[str]]:
     """Findings, as file and offsets, and notes."""
-    told = fetch_again(one.to_dict(), Access(bootstrap=bootstrap).to_dict())
+    told = refetch_range(one.to_dict(), Access(bootstrap=bootstrap).to_dict())
     findings, notes = differences([one], [DayInLog(**day) for day in told], shrinking)
     return [_where(found) for found in findings], notes
 
@@ -106,10 +106,10 @@ def test_a_log_that_was_compacted_before_it_was_archived(
 
 
 def test_a_topic_that_is_gone_is_not_a_broker_that_is_silent(cluster: Cluster) -> None:
-    _, _, notes = edges_of(cluster, ["never-made"])
+    _, _, notes = log_bounds(cluster, ["never-made"])
     assert notes == ["topic never-made is not on the broker any more: its history was checked by itself"]
     with pytest.raises(BrokersSilent, match=r"no broker at 127\.0\.0\.1:1"):
-        edges_of(Cluster("127.0.0.1:1", patience_s=0.2), ["never-made"])
+        log_bounds(Cluster("127.0.0.1:1", patience_s=0.2), ["never-made"])
 
 
 def test_a_broker_that_does_not_say_is_not_taken_for_one_that_says_no(cluster: Cluster) -> None:

@@ -14,10 +14,10 @@ import pytest
 from tailrace.cli.main import main
 from tailrace.pipeline import archive, audit, compact, history, replay, vacuum
 from tailrace.pipeline.failure import NotOurHistory, PipelineFailed
-from tailrace.pipeline.histories.committing import begin, commit_batch, noted_last
+from tailrace.pipeline.histories.committing import commit_batch, open_or_create, saved_last_commit
 from tailrace.pipeline.histories.delta_log import Snapshot, commits, read_log
 from tailrace.pipeline.histories.file_checks import rises, wrong_with
-from tailrace.pipeline.histories.locking import alone
+from tailrace.pipeline.histories.locking import exclusive_lock
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.writing import DayFile, archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
@@ -50,7 +50,7 @@ COMPACTION = ["compact: files merged", "compact: committed"]  # places where it 
 def grown(cluster: Cluster, topic: str, folder: Path, batches: int = 4) -> list[ArchivedRange]:
     """A history of ten records a batch and two days, without Spark; the ranges in it."""
     make_topic(cluster, topic)
-    begin(folder)
+    open_or_create(folder)
     for batch in range(batches):
         write(cluster, topic, two_days(10, 10 * batch))
         wanted = Range(partition=TopicPartition(topic, 0), start=10 * batch, end=10 * batch + 10)
@@ -211,7 +211,7 @@ def test_an_archive_and_compactions_race(cluster: Cluster, topic: str, tmp_path:
         archived.result()
     after = read_log(folder)
     assert [(one.start, one.end, one.count) for one in after.ranges] == [(0, 210, 210)]
-    assert (after.version, noted_last(folder), after.holes) == (1 + 20 + merges, 1 + 20 + merges, [])
+    assert (after.version, saved_last_commit(folder), after.missing_commits) == (1 + 20 + merges, 1 + 20 + merges, [])
     assert all(not wrong_with(folder, file) for file in after.live.values())
 
 
@@ -236,7 +236,7 @@ def test_what_is_removed_and_what_is_left(cluster: Cluster, topic: str, tmp_path
     tried = vacuum(folder, dry_run=True)
     assert {one.kind for one in tried.gone} == {"orphan", "unfinished"}
     assert orphan.exists()
-    with alone(folder, "archive"):
+    with exclusive_lock(folder, "archive"):
         assert vacuum(folder).gone == ()
     assert vacuum(folder).gone == tried.gone
     assert [path.exists() for path in (orphan, young, unfinished, strange)] == [False, True, False, True]
@@ -250,7 +250,7 @@ def test_what_is_removed_and_what_is_left(cluster: Cluster, topic: str, tmp_path
 
 def test_two_at_once(cluster: Cluster, topic: str, tmp_path: Path) -> None:
     grown(cluster, topic, tmp_path / "h", 1)
-    with alone(tmp_path / "h", "upkeep"), pytest.raises(PipelineFailed, match="another compaction or vacuum"):
+    with exclusive_lock(tmp_path / "h", "upkeep"), pytest.raises(PipelineFailed, match="another compaction or vacuum"):
         vacuum(tmp_path / "h")
     shutil.rmtree(tmp_path / "h")
 

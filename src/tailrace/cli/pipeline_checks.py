@@ -19,14 +19,14 @@ from tailrace.cli.failure import Failed, Misused
 from tailrace.pipeline.access import Access
 from tailrace.pipeline.failure import BrokersSilent, NoSuchTopic, PipelineFailed
 from tailrace.pipeline.histories.archive_options import archive_options
-from tailrace.pipeline.histories.committing import usable
-from tailrace.pipeline.histories.locking import demand_idle
-from tailrace.pipeline.histories.reading import snapshot_of, whole_part_of
+from tailrace.pipeline.histories.committing import snapshot_for_writing
+from tailrace.pipeline.histories.locking import demand_unlocked
+from tailrace.pipeline.histories.reading import snapshot_of, undamaged_snapshot_of
 from tailrace.pipeline.jvm.java import NoJava, find_java
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.option_names import access_of
 from tailrace.pipeline.replaying.wanted import ReplayRange, bounded, demand_sense, ranges_of
-from tailrace.pipeline.upkeep.soundness import sound_snapshot
+from tailrace.pipeline.upkeep.safety_check import checked_snapshot
 
 ANSWER_TIMEOUT_S: Final = 10.0  # for a broker that accepts connections and does not answer
 SPARK_PACKAGES: Final = ("pyspark", "pyarrow", "numpy")
@@ -53,13 +53,13 @@ def check_archive(bootstrap: str, to: str, *, topics: Sequence[str], pattern: st
     if pattern:
         _demand_expression(pattern)
     history = Path(to).absolute()
-    usable(history)
-    demand_idle(history, "archive")
+    snapshot_for_writing(history)
+    demand_unlocked(history, "archive")
     check_topics(asked.access, topics)
 
 
 def check_audit(history: str, bootstrap: str, options: Mapping[str, str]) -> None:
-    whole_part_of(Path(history).absolute())
+    undamaged_snapshot_of(Path(history).absolute())
     if bootstrap:
         check_topics(access_of(bootstrap, options), ())  # topics that are gone are notes of the audit
 
@@ -92,8 +92,8 @@ def check_analyze(history: str, report: str) -> None:
 
 def check_compact(history: str) -> None:
     folder = Path(history).absolute()
-    sound_snapshot(folder)
-    demand_idle(folder, "upkeep")
+    checked_snapshot(folder)
+    demand_unlocked(folder, "upkeep")
 
 
 def check_postgres(

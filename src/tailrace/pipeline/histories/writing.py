@@ -20,9 +20,9 @@ from tailrace.pipeline.arrow.choosing import merged
 from tailrace.pipeline.arrow.columns import Columns
 from tailrace.pipeline.failure import RecordsDamaged
 from tailrace.pipeline.histories.checksum import ContentChecksum, sync_and_sum
+from tailrace.pipeline.histories.final_names import rename_to_final
 from tailrace.pipeline.histories.layout import FILE_SCHEMA, date_of, days, file_path, to_table
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap, HistoryFile, gaps_between
-from tailrace.pipeline.histories.naming import give_name
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.damaged import Damaged, columns_of
 from tailrace.pipeline.kafka.fetching import Range, fetch
@@ -86,7 +86,7 @@ class DayFile:
             latest_ms=max(latest for _, latest in self._times),
             date=self._date,
         )
-        return give_name(self._folder, self._fresh, file)
+        return rename_to_final(self._folder, self._fresh, file)
 
     def _write_row_group(self) -> None:
         if self._waiting:

@@ -18,7 +18,7 @@ from tailrace.pipeline.access import access_from
 from tailrace.pipeline.arrow.encode import Rows
 from tailrace.pipeline.arrow.murmur2 import partitions_of
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
+from tailrace.pipeline.histories.manifest import ArchivedRange, archived_range_from
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import committed_offsets
 from tailrace.pipeline.kafka.producing import Producer
@@ -34,7 +34,7 @@ RECORDS_PER_TRANSACTION: Final = 20_000
 def replay_partition(told: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> int:
     """For `run_tasks`: replay the ranges of one partition, in offset order. Return the number of records written."""
     wanted = ReplayRange(**{**given, "access": access_from(given["access"])})
-    ranges = [range_from(one) for one in told]
+    ranges = [archived_range_from(one) for one in told]
     with wanted.access.cluster() as cluster:
         return Replay(cluster, wanted, ranges[0].of).run(ranges)
 

@@ -15,19 +15,19 @@ from tailrace.pipeline.source.options import ReadOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class PendingOffsets:
     """Offsets by partition; `start` and `end` have the same partitions."""
 
     start: Offsets
     end: Offsets
 
 
-def outlook(cluster: Cluster, asked: ReadOptions, archived: Offsets) -> Outlook:
+def pending_offsets(cluster: Cluster, options: ReadOptions, archived: Offsets) -> PendingOffsets:
     """The offsets to archive next. `DataLost` when a log no longer has them."""
-    partitions = asked.subscription.partitions(cluster)
+    partitions = options.subscription.partitions(cluster)
     fresh = [one for one in partitions if one not in archived]
     start = {one: archived[one] for one in partitions if one in archived}
-    start |= resolve(cluster, asked.start, fresh, committed=True)
+    start |= resolve(cluster, options.start, fresh, committed=True)
     first = start_offsets(cluster, partitions)
     end = settled(cluster, start, end_offsets(cluster, partitions, committed=True), committed=True)
     for one in partitions:
@@ -38,7 +38,7 @@ def outlook(cluster: Cluster, asked: ReadOptions, archived: Offsets) -> Outlook:
             lost = f"its log begins at {first[one]}."
         if lost:
             raise DataLost(f"{one} is to be archived from offset {start[one]} on, and {lost} {_advice(one, archived)}")
-    return Outlook(start=start, end=end)
+    return PendingOffsets(start=start, end=end)
 
 
 def _advice(one: TopicPartition, archived: Offsets) -> str:

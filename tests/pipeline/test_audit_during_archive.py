@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.pipeline.histories import first_look
+from tailrace.pipeline.histories import folder_check
 from tailrace.pipeline.histories.committing import commit_batch
 from tailrace.pipeline.histories.delta_log import Snapshot, read_log
-from tailrace.pipeline.histories.first_look import look
-from tailrace.pipeline.histories.locking import Work, alone
+from tailrace.pipeline.histories.folder_check import check_folder
+from tailrace.pipeline.histories.locking import LockName, exclusive_lock
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
-from tailrace.pipeline.upkeep import soundness
+from tailrace.pipeline.upkeep import safety_check
 from tests.pipeline.test_histories import two_days
 from tests.pipeline.test_upkeep import grown
 from tests.pipeline.topics import write
@@ -51,8 +51,8 @@ def commit_after(files: Archive) -> Callable[[Path], Snapshot]:
 def test_a_batch_that_is_committed_while_we_look(
     folder: Path, archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(first_look, "whole_part_of", commit_after(archive))
-    found = look(folder)
+    monkeypatch.setattr(folder_check, "undamaged_snapshot_of", commit_after(archive))
+    found = check_folder(folder)
     assert (found.findings, found.notes, found.snapshot.version) == ([], [], 1)
 
 
@@ -60,22 +60,22 @@ def test_an_archive_that_commits_and_ends_while_we_look(
     folder: Path, archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = archive()
-    monkeypatch.setattr(first_look, "whole_part_of", commit_after(lambda: written))
-    assert look(folder).findings == []
+    monkeypatch.setattr(folder_check, "undamaged_snapshot_of", commit_after(lambda: written))
+    assert check_folder(folder).findings == []
 
 
 @pytest.mark.parametrize("work", ["archive", "upkeep"])
-def test_what_is_not_committed_yet(folder: Path, archive: Archive, work: Work) -> None:
+def test_what_is_not_committed_yet(folder: Path, archive: Archive, work: LockName) -> None:
     files = archive().files
-    with alone(folder, work):
-        found = look(folder)
+    with exclusive_lock(folder, work):
+        found = check_folder(folder)
     assert found.findings == []
     assert [note.split(":")[0] for note in found.notes] == [f"2 files are in no commit yet, such as {files[0].path}"]
-    alarmed = look(folder)
+    alarmed = check_folder(folder)
     assert [(one.kind, one.file) for one in alarmed.findings] == [("stray file", file.path) for file in files]
     assert alarmed.notes == []
 
 
 def test_upkeep_beside_an_archive(folder: Path, archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soundness, "snapshot_of", commit_after(archive))
-    assert soundness.sound_snapshot(folder).version == 1
+    monkeypatch.setattr(safety_check, "snapshot_of", commit_after(archive))
+    assert safety_check.checked_snapshot(folder).version == 1

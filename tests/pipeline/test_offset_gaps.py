@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailrace.pipeline import audit
-from tailrace.pipeline.histories.committing import begin, commit_batch
+from tailrace.pipeline.histories.committing import commit_batch, open_or_create
 from tailrace.pipeline.histories.coverage import unexplained_findings
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.writing import archive_range
@@ -59,7 +59,7 @@ def test_nothing_explains_it(broker: Broker, cluster: Cluster, topic: str, tmp_p
 @pytest.mark.spark
 def test_an_audit_finds_it(spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path) -> None:
     three_batches(cluster, topic, "delete")
-    begin(tmp_path / "h")
+    open_or_create(tmp_path / "h")
     commit_batch(tmp_path / "h", [archived(broker, topic, tmp_path / "h", 30)])
     found = audit(spark, tmp_path / "h")
     assert [(one.kind, one.first, one.last) for one in found.findings] == [("gap", 10, 19)]

@@ -15,56 +15,56 @@ from tailrace.pipeline.kafka.cluster import TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
 from tailrace.pipeline.kafka.offsets import Offsets
 
-NAME: Final = "under-way"
+FILE_NAME: Final = "under-way"
 
-Told = tuple[str, int, int, int]  # topic, partition, start, end
+RangeJson = tuple[str, int, int, int]  # topic, partition, start, end
 
 
-def told(one: Range) -> Told:
+def range_to_json(one: Range) -> RangeJson:
     return (*one.partition, one.start, one.end)
 
 
-def range_of(one: Told) -> Range:
+def range_from_json(one: RangeJson) -> Range:
     topic, partition, start, end = one
     return Range(partition=TopicPartition(topic, partition), start=start, end=end)
 
 
-def note(history: Path, planned: Sequence[Range]) -> None:
+def save_planned(history: Path, planned: Sequence[Range]) -> None:
     """Save the planned ranges. They replace older notes of the same partitions; notes of other partitions stay."""
-    _write(history, [*_others(history, planned), *planned])
+    _write(history, [*_of_other_partitions(history, planned), *planned])
 
 
-def forget(history: Path, done: Sequence[Range]) -> None:
-    _write(history, _others(history, done))
+def remove_planned(history: Path, done: Sequence[Range]) -> None:
+    _write(history, _of_other_partitions(history, done))
 
 
-def left_over(history: Path, start: Offsets, end: Offsets) -> list[Range]:
+def planned_earlier(history: Path, start: Offsets, end: Offsets) -> list[Range]:
     """The noted ranges to archive next, in order, without ranges archived since or not requested now."""
     found, at = [], dict(start)
-    for one in _noted(history):
+    for one in _load(history):
         if at.get(one.partition) == one.start and one.end <= end[one.partition]:
             found.append(one)
             at[one.partition] = one.end
     return found
 
 
-def _others(history: Path, some: Sequence[Range]) -> list[Range]:
+def _of_other_partitions(history: Path, some: Sequence[Range]) -> list[Range]:
     partitions = dict.fromkeys(one.partition for one in some)
-    return [one for one in _noted(history) if one.partition not in partitions]
+    return [one for one in _load(history) if one.partition not in partitions]
 
 
-def _noted(history: Path) -> list[Range]:
+def _load(history: Path) -> list[Range]:
     try:
-        return [range_of(one) for one in json.loads((history / OWN_FOLDER / NAME).read_text())]
+        return [range_from_json(one) for one in json.loads((history / OWN_FOLDER / FILE_NAME).read_text())]
     except (OSError, TypeError, ValueError):
         return []
 
 
 def _write(history: Path, noted: Sequence[Range]) -> None:
-    path = history / OWN_FOLDER / NAME
+    path = history / OWN_FOLDER / FILE_NAME
     if not noted:
         path.unlink(missing_ok=True)
         return
-    fresh = path.with_name(f".{NAME}.{uuid4().hex}")
-    fresh.write_text(json.dumps([told(one) for one in noted]))
+    fresh = path.with_name(f".{FILE_NAME}.{uuid4().hex}")
+    fresh.write_text(json.dumps([range_to_json(one) for one in noted]))
     fresh.replace(path)

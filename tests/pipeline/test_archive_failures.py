@@ -8,8 +8,8 @@ import pytest
 
 from tailrace.pipeline.access import Access
 from tailrace.pipeline.failure import DataLost, RecordsDamaged
-from tailrace.pipeline.histories.archiving import Archiving, archive_told
-from tailrace.pipeline.histories.outlook import outlook
+from tailrace.pipeline.histories.archive_task import ArchiveTask, run_archive_task
+from tailrace.pipeline.histories.pending_offsets import pending_offsets
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
@@ -23,7 +23,7 @@ from tests.pipeline.topics import FIRST_TIME, make_topic, numbered, shorten, wri
 def ahead(broker: Broker, cluster: Cluster, topic: str, archived: int | None, **options: str) -> tuple[int, int]:
     asked = read_options({"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, **options}, "batch")
     of = TopicPartition(topic, 0)
-    found = outlook(cluster, asked, {} if archived is None else {of: archived})
+    found = pending_offsets(cluster, asked, {} if archived is None else {of: archived})
     return found.start[of], found.end[of]
 
 
@@ -35,9 +35,9 @@ def test_records_that_retention_has_removed(broker: Broker, cluster: Cluster, to
     assert ahead(broker, cluster, topic, 10) == ahead(broker, cluster, topic, None) == (10, 20)
     with pytest.raises(DataLost, match=r"from offset 5 on, and its log begins at 10\. .*archive to another folder$"):
         ahead(broker, cluster, topic, 5)
-    common = Archiving(access=Access(bootstrap=broker.bootstrap), history=str(tmp_path), quarantine="")
+    common = ArchiveTask(access=Access(bootstrap=broker.bootstrap), history=str(tmp_path), quarantine="")
     with pytest.raises(DataLost, match=r"has no offset 5 any more\. .*If it has none, run it again$"):
-        archive_told((topic, 0, 5, 20), asdict(common))
+        run_archive_task((topic, 0, 5, 20), asdict(common))
 
 
 def test_a_log_that_is_shorter_than_its_history(broker: Broker, cluster: Cluster, topic: str) -> None:

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from tailrace.pipeline.access import Access, access_from
 from tailrace.pipeline.failure import DataLost
-from tailrace.pipeline.histories.under_way import Told, range_of
+from tailrace.pipeline.histories.planned_ranges import RangeJson, range_from_json
 from tailrace.pipeline.histories.writing import archive_range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Archiving:
+class ArchiveTask:
     """The parameters that all tasks of an archive share."""
 
     access: Access
@@ -29,16 +29,16 @@ ADVICE: Final = (
 )
 
 
-def archive_told(task: Told, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Archive one range. Return what was written, in the form that `range_from` reads."""
-    common = Archiving(**{**given, "access": access_from(given["access"])})
-    with common.access.cluster() as cluster:
+def run_archive_task(planned: RangeJson, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Archive one range. Return what was written, in the form that `archived_range_from` reads."""
+    task = ArchiveTask(**{**given, "access": access_from(given["access"])})
+    with task.access.cluster() as cluster:
         try:
             done = archive_range(
                 cluster,
-                range_of(task),
-                Path(common.history),
-                quarantine=Path(common.quarantine) if common.quarantine else None,
+                range_from_json(planned),
+                Path(task.history),
+                quarantine=Path(task.quarantine) if task.quarantine else None,
             )
         except DataLost as lost:
             raise DataLost(f"{lost}. {ADVICE}") from None

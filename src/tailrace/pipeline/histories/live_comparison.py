@@ -14,7 +14,7 @@ from tailrace.pipeline.access import access_from
 from tailrace.pipeline.failure import NoSuchTopic
 from tailrace.pipeline.histories.checksum import ContentChecksum
 from tailrace.pipeline.histories.findings import Finding
-from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
+from tailrace.pipeline.histories.manifest import ArchivedRange, archived_range_from
 from tailrace.pipeline.histories.writing import by_day
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.damaged import Damaged, columns_of
@@ -35,13 +35,13 @@ class DayInLog:
     last: int = -1
 
 
-def days_again(cluster: Cluster, one: ArchivedRange) -> list[DayInLog]:
+def refetch_days(cluster: Cluster, one: ArchivedRange) -> list[DayInLog]:
     """What the live log has now for a range, for each day that has a file and each day that should have one."""
     sums: dict[str, ContentChecksum] = {}
     offsets: dict[str, tuple[int, int, int]] = {}  # by date: number of records, first offset, last offset
     wanted = Range(partition=one.of, start=one.start, end=one.end)
-    for chosen in fetch(cluster, wanted, committed=True, on_damaged=_pass_over):
-        for columns in columns_of(chosen, one.of, _pass_over, headers=True):
+    for chosen in fetch(cluster, wanted, committed=True, on_damaged=_skip_damaged):
+        for columns in columns_of(chosen, one.of, _skip_damaged, headers=True):
             inside = columns.within(one.start, one.end)
             for date, table, places in by_day(inside, one.partition) if len(inside) else ():
                 first, last = int(inside.offset[places[0]]), int(inside.offset[places[-1]])
@@ -57,14 +57,14 @@ def days_again(cluster: Cluster, one: ArchivedRange) -> list[DayInLog]:
     return found + [day(path=path) for date, path in paths.items() if date not in offsets]
 
 
-def _pass_over(_: Damaged) -> None:
+def _skip_damaged(_: Damaged) -> None:
     """Skip a damaged batch: its records then count as missing from the log, and are reported."""
 
 
-def fetch_again(told: dict[str, Any], given: dict[str, Any]) -> list[dict[str, Any]]:
+def refetch_range(told: dict[str, Any], given: dict[str, Any]) -> list[dict[str, Any]]:
     """For `run_tasks`: return what the live log has for a range, one `DayInLog` per day."""
     with access_from(given).cluster() as cluster:
-        return [asdict(day) for day in days_again(cluster, range_from(told))]
+        return [asdict(day) for day in refetch_days(cluster, archived_range_from(told))]
 
 
 def differences(
@@ -95,7 +95,7 @@ def _differs(day: DayInLog, what: str) -> Finding:
     )  # fmt: skip
 
 
-def edges_of(cluster: Cluster, topics: Sequence[str]) -> tuple[Offsets, Offsets, list[str]]:
+def log_bounds(cluster: Cluster, topics: Sequence[str]) -> tuple[Offsets, Offsets, list[str]]:
     """The start and end offsets of these topics, and notes on topics that do not exist."""
     starts: Offsets = {}
     ends: Offsets = {}
@@ -111,14 +111,14 @@ def edges_of(cluster: Cluster, topics: Sequence[str]) -> tuple[Offsets, Offsets,
     return starts, ends, notes
 
 
-def edge_notes(archived: Offsets, starts: Offsets, ends: Offsets) -> tuple[list[Finding], list[str]]:
+def compare_bounds(archived: Offsets, starts: Offsets, ends: Offsets) -> tuple[list[Finding], list[str]]:
     findings, notes = [], []
     for of, end in sorted(archived.items()):
         if of not in ends:
             continue
         if end > ends[of]:
             what = f"the log ends at {ends[of]}: it was truncated, or the topic was made anew"
-            findings.append(_beyond(of, ends[of], end - 1, what))
+            findings.append(_ahead_of_log(of, ends[of], end - 1, what))
         elif starts[of] > end:
             notes.append(f"{of}: offsets {end}…{starts[of] - 1} were removed before they were archived")
         elif end < ends[of]:
@@ -126,5 +126,5 @@ def edge_notes(archived: Offsets, starts: Offsets, ends: Offsets) -> tuple[list[
     return findings, notes
 
 
-def _beyond(of: TopicPartition, first: int, last: int, what: str) -> Finding:
+def _ahead_of_log(of: TopicPartition, first: int, last: int, what: str) -> Finding:
     return Finding(kind="ahead of the log", what=what, topic=of.topic, partition=of.partition, first=first, last=last)

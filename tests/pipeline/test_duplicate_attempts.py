@@ -6,7 +6,7 @@ import pytest
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories import writing
-from tailrace.pipeline.histories.committing import begin, commit_batch
+from tailrace.pipeline.histories.committing import commit_batch, open_or_create
 from tailrace.pipeline.histories.file_checks import wrong_with
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.writing import archive_range
@@ -20,7 +20,7 @@ def folder(cluster: Cluster, topic: str, tmp_path: Path) -> Path:
     make_topic(cluster, topic)
     for number in range(4):
         write(cluster, topic, numbered(10, 10 * number))
-    begin(tmp_path / "h")
+    open_or_create(tmp_path / "h")
     return tmp_path / "h"
 
 

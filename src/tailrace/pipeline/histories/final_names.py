@@ -20,29 +20,29 @@ from tailrace.pipeline.histories.file_checks import wrong_with
 from tailrace.pipeline.histories.manifest import HistoryFile
 
 
-def give_name(folder: Path, fresh: Path, file: HistoryFile) -> HistoryFile:
+def rename_to_final(folder: Path, fresh: Path, file: HistoryFile) -> HistoryFile:
     """Rename a file that was written as `fresh`. Return the file that has the final name now."""
     try:
         os.link(fresh, folder / file.path)
     except FileExistsError:
-        return _come_second(folder, fresh, file)
+        return _rename_over_existing(folder, fresh, file)
     finally:
         fresh.unlink(missing_ok=True)
     return file
 
 
-def _come_second(folder: Path, fresh: Path, file: HistoryFile) -> HistoryFile:
+def _rename_over_existing(folder: Path, fresh: Path, file: HistoryFile) -> HistoryFile:
     if file.path in read_log(folder).live:
         raise PipelineFailed(f"{file.path} is in the history already, and was left as it is: who else archives to it?")
     size, crc = sync_and_sum(folder / file.path)
     there = replace(file, size=size, crc=crc)
-    if _holds_the_same(folder, there):
+    if _has_same_records(folder, there):
         return there
     fresh.replace(folder / file.path)
     return file
 
 
-def _holds_the_same(folder: Path, there: HistoryFile) -> bool:
+def _has_same_records(folder: Path, there: HistoryFile) -> bool:
     try:
         return not wrong_with(folder, there)
     except (OSError, pa.ArrowException):  # the file cannot be read at all
