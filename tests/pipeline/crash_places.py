@@ -49,14 +49,14 @@ PLACES: Final = {
     "sink: rows written": CrashPlace("sink.writing", "write_rows", "after"),
     "sink: before the decision": CrashPlace("sink.committing", "_decision", "before"),
     "sink: decided": CrashPlace("sink.committing", "_complete", "before"),
-    "sink: between two commits": CrashPlace("sink.progress", "end", "after"),
+    "sink: between two commits": CrashPlace("sink.progress", "end_transaction", "after"),
     "sink: committed": CrashPlace("sink.committing", "finish", "after"),
     "sink: done": CrashPlace("sink.committing", "_abort_others", "before"),
     "compact: files merged": CrashPlace("upkeep.compact", "_merge", "after"),
     "compact: committed": CrashPlace("upkeep.compact", "_commit", "after"),
     "replay: records written": CrashPlace("replaying.partition", "commit_offsets_within", "before"),
     "replay: offsets moved": CrashPlace("replaying.partition", "commit_offsets_within", "after"),
-    "replay: committed": CrashPlace("replaying.partition", "end", "after"),
+    "replay: committed": CrashPlace("replaying.partition", "end_transaction", "after"),
 }
 
 

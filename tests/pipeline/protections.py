@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from tailrace.pipeline.arrow import choosing
+from tailrace.pipeline.arrow import visible_batches
 from tailrace.pipeline.histories import committing as history_commits
 from tailrace.pipeline.histories import delta_log
 from tailrace.pipeline.histories.layout import file_path
 from tailrace.pipeline.histories.pending_offsets import PendingOffsets, pending_offsets
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import Offsets, commit_offsets
-from tailrace.pipeline.kafka.producing import Producer
-from tailrace.pipeline.kafka.transactions import Transaction, new_producer
+from tailrace.pipeline.kafka.producer import Producer
+from tailrace.pipeline.kafka.transactions import Transaction, init_producer_id
 from tailrace.pipeline.postgres import columns
 from tailrace.pipeline.replaying import partition as replaying
 from tailrace.pipeline.sink import committing, writing
@@ -48,11 +48,11 @@ def start_at_latest_is_not_kept(patch: pytest.MonkeyPatch) -> None:
 
 
 def checksums_are_not_compared(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(choosing, "_check", nothing)
+    patch.setattr(visible_batches, "_check", nothing)
 
 
 def rows_are_written_without_transactions(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(writing, "_identity", lambda cluster, options, by: (new_producer(cluster), None))
+    patch.setattr(writing, "_identity", lambda cluster, options, by: (init_producer_id(cluster), None))
 
 
 def attempts_share_a_transaction(patch: pytest.MonkeyPatch) -> None:
@@ -127,17 +127,17 @@ def replaced_files_go_at_once(patch: pytest.MonkeyPatch) -> None:
 def progress_moves_after_the_records(patch: pytest.MonkeyPatch) -> None:
     """In a commit of offsets of its own, behind that of the transaction."""
     due: list[tuple[Cluster, str, Offsets]] = []
-    begin_again = Producer.begin_again
+    begin_next_transaction = Producer.begin_next_transaction
 
     def later(cluster: Cluster, _: Transaction, group: str, offsets: Offsets) -> None:
         due.append((cluster, group, offsets))
 
-    def move_and_begin_again(producer: Producer) -> None:
+    def move_and_begin(producer: Producer) -> None:
         commit_offsets(*due.pop())
-        begin_again(producer)
+        begin_next_transaction(producer)
 
     patch.setattr(replaying, "commit_offsets_within", later)
-    patch.setattr(Producer, "begin_again", move_and_begin_again)
+    patch.setattr(Producer, "begin_next_transaction", move_and_begin)
 
 
 def rows_in_postgres_have_no_key(patch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 
 from tailrace.model.faults import CorruptBatch
 from tailrace.pipeline.access import Access
-from tailrace.pipeline.arrow.choosing import choose
 from tailrace.pipeline.arrow.columns import decode
+from tailrace.pipeline.arrow.visible_batches import select_visible
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.committing import commit_batch, open_or_create
 from tailrace.pipeline.histories.delta_log import CommitTaken, add_actions, commit, read_log
@@ -28,7 +28,7 @@ from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.pending_offsets import pending_offsets
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.pipeline.replaying.partition import replay_partition
 from tailrace.pipeline.replaying.wanted import ReplayRange
 from tailrace.pipeline.sink.committing import commit_all
@@ -42,7 +42,7 @@ from tailrace.pipeline.upkeep.vacuum import vacuum
 from tailrace.records.build import build_batch
 from tests.pipeline.crash_places import dying_at
 from tests.pipeline.damage import change_value
-from tests.pipeline.test_sink import seen
+from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.topics import make_topic, numbered, write
 
 
@@ -67,7 +67,7 @@ class Stage:
         return write_rows(self.sink(), iter([rows]), Attempt(number, attempt, "query", 0))
 
     def archived(self, start: int, end: int) -> ArchivedRange:
-        return archive_range(self.cluster, Range(partition=self.of, start=start, end=end), self.folder)
+        return archive_range(self.cluster, OffsetRange(partition=self.of, start=start, end=end), self.folder)
 
 
 def came_of(wanted: Sequence[object], got: Sequence[object]) -> str:
@@ -79,7 +79,7 @@ def came_of(wanted: Sequence[object], got: Sequence[object]) -> str:
 
 
 def rows_seen(stage: Stage, tasks: int) -> str:
-    return came_of([b"row %d" % number for number in range(tasks)], seen(stage.cluster, stage.topic))
+    return came_of([b"row %d" % number for number in range(tasks)], values_in_topic(stage.cluster, stage.topic))
 
 
 def a_task_is_run_again(stage: Stage) -> str:
@@ -261,9 +261,9 @@ def a_bit_is_flipped_on_the_way(stage: Stage) -> str:
     arrived = bytearray(sent)
     arrived[sent.index(b"value 7")] ^= 1
     try:
-        columns = decode(choose(arrived))
+        columns = decode(select_visible(arrived))
     except CorruptBatch:
-        columns = decode(choose(sent))
+        columns = decode(select_visible(sent))
     return came_of([one.value for one in numbered(10)], columns.value.to_pylist() if columns else [])
 
 
@@ -278,4 +278,4 @@ def a_replay_is_run_again(stage: Stage) -> str:
     with dying_at("replay: committed"):
         replay_partition(told, asdict(wanted))
     replay_partition(told, asdict(wanted))
-    return came_of([one.value for one in numbered(10)], seen(stage.cluster, into))
+    return came_of([one.value for one in numbered(10)], values_in_topic(stage.cluster, into))

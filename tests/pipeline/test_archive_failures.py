@@ -12,7 +12,7 @@ from tailrace.pipeline.histories.archive_task import ArchiveTask, run_archive_ta
 from tailrace.pipeline.histories.pending_offsets import pending_offsets
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.pipeline.source.options import read_options
 from tailrace.records.build import build_batch
 from tailrace.testing import Broker
@@ -64,4 +64,4 @@ def test_records_that_are_damaged(cluster: Cluster, topic: str, tmp_path: Path) 
     make_topic(cluster, topic)
     write_bytes(cluster, topic, garbled(bytes(build_batch(numbered(10)))))
     with pytest.raises(RecordsDamaged, match=r"offsets 0…9 of .* set these aside: --quarantine"):
-        archive_range(cluster, Range(partition=TopicPartition(topic, 0), start=0, end=10), tmp_path)
+        archive_range(cluster, OffsetRange(partition=TopicPartition(topic, 0), start=0, end=10), tmp_path)

@@ -13,7 +13,7 @@ from tailrace.pipeline.histories.locking import LockName, exclusive_lock
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.pipeline.upkeep import safety_check
 from tests.pipeline.test_histories import two_days
 from tests.pipeline.test_upkeep import grown
@@ -32,7 +32,7 @@ def folder(cluster: Cluster, topic: str, tmp_path: Path) -> Path:
 def archive(cluster: Cluster, topic: str, folder: Path) -> Archive:
     """Writes the files of a second batch, and commits nothing."""
     write(cluster, topic, two_days(10, 10))
-    wanted = Range(partition=TopicPartition(topic, 0), start=10, end=20)
+    wanted = OffsetRange(partition=TopicPartition(topic, 0), start=10, end=20)
     return lambda: archive_range(cluster, wanted, folder)
 
 

@@ -18,7 +18,7 @@ from tailrace.pipeline.histories.committing import commit_batch, open_or_create
 from tailrace.pipeline.histories.locking import LockName, exclusive_lock
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.testing import Broker
 from tests.pipeline.topics import make_topic, numbered, write
 
@@ -69,7 +69,7 @@ def prepared(broker: Broker, cluster: Cluster, tmp_path_factory: pytest.TempPath
     for partition in range(2):
         if is_new:
             write(cluster, topic, numbered(10), partition=partition)
-        wanted = Range(partition=TopicPartition(topic, partition), start=0, end=10)
+        wanted = OffsetRange(partition=TopicPartition(topic, partition), start=0, end=10)
         commit_batch(folder / "past", [archive_range(cluster, wanted, folder / "past")])
     made(cluster, "topic-of-one-partition")
     open_or_create(folder / "empty")

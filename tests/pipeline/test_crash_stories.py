@@ -10,7 +10,7 @@ from tailrace.pipeline import archive, audit, history, replay
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 from tests.pipeline.test_crashes import ARCHIVE_TASK, REPLAY_TASK, SOURCE_AND_SINK, copy_now, dying_at
-from tests.pipeline.test_sink import seen
+from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.topics import make_topic, numbered, write
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def test_a_story(
         replay(spark, tmp_path / "h", broker.bootstrap, topic=topic, into=f"{topic}-again")
 
     dying_at(dice.sample(SOURCE_AND_SINK, 4), crash_file, copy)
-    assert seen(cluster, f"{topic}-out") == sorted(sender.sent)
+    assert values_in_topic(cluster, f"{topic}-out") == sorted(sender.sent)
     dying_at(dice.sample(ARCHIVE_TASK, 2), crash_file, keep)
     assert history(spark, tmp_path / "h").count() == len(sender.sent)
     assert audit(spark, tmp_path / "h", bootstrap=broker.bootstrap).findings == ()
     dying_at([dice.choice(REPLAY_TASK)], crash_file, bring_back)
-    assert seen(cluster, f"{topic}-again") == sorted(sender.sent)
+    assert values_in_topic(cluster, f"{topic}-again") == sorted(sender.sent)

@@ -15,7 +15,7 @@ from tailrace.pipeline import archive, audit, history, replay
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 from tests.pipeline.crash_places import crash_variables
-from tests.pipeline.test_sink import seen
+from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.topics import make_topic, numbered, write
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def test_from_topic_to_topic(
         copy_now(spark, broker, topic, tmp_path)
 
     dying_at(places, crash_file, run)
-    assert seen(cluster, f"{topic}-out") == sorted([one.value or b"" for one in numbered(written)] * 2)
+    assert values_in_topic(cluster, f"{topic}-out") == sorted([one.value or b"" for one in numbered(written)] * 2)
 
 
 @pytest.mark.parametrize("places", one_after_another(ARCHIVE_TASK))
@@ -143,4 +143,4 @@ def test_a_replay(
     dying_at(
         places, crash_file, lambda: replay(spark, tmp_path / "h", broker.bootstrap, topic=topic, into=f"{topic}-out")
     )
-    assert seen(cluster, f"{topic}-out") == sorted(one.value or b"" for one in numbered(10))
+    assert values_in_topic(cluster, f"{topic}-out") == sorted(one.value or b"" for one in numbered(10))

@@ -11,7 +11,7 @@ from tailrace.pipeline.histories.file_checks import wrong_with
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tests.pipeline.topics import make_topic, numbered, remove_topic, write
 
 
@@ -25,7 +25,7 @@ def folder(cluster: Cluster, topic: str, tmp_path: Path) -> Path:
 
 
 def attempt(cluster: Cluster, topic: str, folder: Path) -> ArchivedRange:
-    return archive_range(cluster, Range(partition=TopicPartition(topic, 0), start=0, end=40), folder)
+    return archive_range(cluster, OffsetRange(partition=TopicPartition(topic, 0), start=0, end=40), folder)
 
 
 def names_in(folder: Path) -> list[str]:

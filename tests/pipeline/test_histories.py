@@ -16,7 +16,7 @@ from tailrace.pipeline.histories.locking import exclusive_lock
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import committed_offsets
-from tailrace.pipeline.kafka.transactions import end, take_over
+from tailrace.pipeline.kafka.transactions import end_transaction, init_transactions
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
 from tests.pipeline.test_sink import write_one
@@ -197,9 +197,9 @@ def test_aborted_transactions_are_explained_and_no_alarm(
 ) -> None:
     make_topic(cluster, topic)
     for number in range(6):
-        transaction = take_over(cluster, f"{topic}-{number % 2}", 60_000)
+        transaction = init_transactions(cluster, f"{topic}-{number % 2}", 60_000)
         write_one(cluster, transaction, topic, b"value %d" % number)
-        end(cluster, transaction, commit=number % 3 != 0)
+        end_transaction(cluster, transaction, commit=number % 3 != 0)
         write(cluster, topic, numbered(2, 100 + 2 * number))
     archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
     found = audit(spark, tmp_path / "h", bootstrap=broker.bootstrap)

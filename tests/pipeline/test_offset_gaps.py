@@ -11,8 +11,8 @@ from tailrace.pipeline.histories.coverage import unexplained_findings
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
-from tailrace.pipeline.kafka.transactions import end, take_over
+from tailrace.pipeline.kafka.fetching import OffsetRange
+from tailrace.pipeline.kafka.transactions import end_transaction, init_transactions
 from tailrace.testing import Broker
 from tests.pipeline.damaging_proxy import damaging, without
 from tests.pipeline.test_sink import write_one
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def archived(broker: Broker, topic: str, folder: Path, until: int, lost: bytes = b"value 10") -> ArchivedRange:
     """The topic's first partition, from a broker that has lost a batch."""
-    wanted = Range(partition=TopicPartition(topic, 0), start=0, end=until)
+    wanted = OffsetRange(partition=TopicPartition(topic, 0), start=0, end=until)
     with damaging(broker.bootstrap, without(lost)) as bootstrap, Cluster(bootstrap) as behind:
         return archive_range(behind, wanted, folder)
 
@@ -72,9 +72,9 @@ def test_what_is_left_out_beside_it_keeps_its_reason(
     make_topic(cluster, topic)
     for number in range(2):
         write(cluster, topic, numbered(2, 100 * number))
-    transaction = take_over(cluster, topic, 60_000)
+    transaction = init_transactions(cluster, topic, 60_000)
     write_one(cluster, transaction, topic, b"in a transaction")
-    end(cluster, transaction, commit=False)
+    end_transaction(cluster, transaction, commit=False)
     explained = [(4, 4, "aborted"), (5, 5, "control")]
     assert gaps(archived(broker, topic, tmp_path / "whole", 6, b"no such value")) == explained
     assert gaps(archived(broker, topic, tmp_path / "less", 6, b"value 100")) == [(2, 3, "unexplained"), *explained]

@@ -7,13 +7,13 @@ import pytest
 from tailrace.pipeline.histories.delta_log import OWN_FOLDER
 from tailrace.pipeline.histories.planned_ranges import FILE_NAME, planned_earlier, remove_planned, save_planned
 from tailrace.pipeline.kafka.cluster import TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def a_range(partition: TopicPartition, start: int, end: int) -> Range:
-    return Range(partition=partition, start=start, end=end)
+def a_range(partition: TopicPartition, start: int, end: int) -> OffsetRange:
+    return OffsetRange(partition=partition, start=start, end=end)
 
 
 NOTED = [a_range(FIRST, 0, 5), a_range(FIRST, 5, 10), a_range(SECOND, 3, 7)]

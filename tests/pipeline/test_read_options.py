@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.pipeline.kafka_settings import HONOURED, IGNORED, REFUSED
 from tailrace.pipeline.source.offset_json import from_json, parse_offsets, to_json
 from tailrace.pipeline.source.options import read_options
@@ -169,4 +169,4 @@ def test_the_first_of_many_ranges(told: dict[TopicPartition, tuple[int, int]], l
 
 
 def test_one_range_a_partition() -> None:
-    assert ranges({P0: 3, P1: 5}, {P0: 9, P1: 5}) == [Range(partition=P0, start=3, end=9)]
+    assert ranges({P0: 3, P1: 5}, {P0: 9, P1: 5}) == [OffsetRange(partition=P0, start=3, end=9)]

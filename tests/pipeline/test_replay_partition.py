@@ -12,7 +12,7 @@ from tailrace.pipeline.replaying.partition import replay_partition
 from tailrace.pipeline.replaying.wanted import ReplayRange, bounded, default_id
 from tailrace.testing import Broker
 from tests.pipeline.test_histories import two_days
-from tests.pipeline.test_sink import seen
+from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.test_upkeep import grown
 from tests.pipeline.topics import make_topic
 
@@ -74,4 +74,4 @@ def test_it_keeps_a_rate_from_the_first_record_on(
     assert replay_partition(told, asdict(replace(here, access=Access(bootstrap=broker.bootstrap)))) == 40
     assert max(clock.slept) <= longest
     assert clock.now == pytest.approx(40 / rate)
-    assert seen(cluster, f"{topic}-again") == sorted(one.value or b"" for one in two_days(40))
+    assert values_in_topic(cluster, f"{topic}-again") == sorted(one.value or b"" for one in two_days(40))

@@ -9,7 +9,7 @@ from tailrace.cli.client.client_config import brokers, client_options
 from tailrace.cli.failure import Misused
 from tailrace.pipeline.access import Access, access_from
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.kafka.authenticating import plain
+from tailrace.pipeline.kafka.sasl import plain
 from tailrace.pipeline.kafka.scram import scram
 from tailrace.pipeline.kafka.security import Sasl, tls_context
 from tailrace.pipeline.option_names import Options, access_of, reaching
@@ -157,12 +157,12 @@ SERVER_FINAL = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
 def test_scram_says_what_rfc_7677_says() -> None:
-    conversation = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), NONCE)
-    assert next(conversation) == f"n,,n=user,r={NONCE}".encode()
+    exchange = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), NONCE)
+    assert next(exchange) == f"n,,n=user,r={NONCE}".encode()
     proof = "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
-    assert conversation.send(SERVER_FIRST.encode()) == f"c=biws,r={BOTH_NONCES},p={proof}".encode()
+    assert exchange.send(SERVER_FIRST.encode()) == f"c=biws,r={BOTH_NONCES},p={proof}".encode()
     with pytest.raises(StopIteration):
-        conversation.send(SERVER_FINAL.encode())
+        exchange.send(SERVER_FINAL.encode())
 
 
 def test_names_are_escaped_as_rfc_5802_has_it() -> None:
@@ -184,8 +184,8 @@ def test_names_are_escaped_as_rfc_5802_has_it() -> None:
     ],
 )
 def test_a_server_that_lies(first: str, final: str, said: str) -> None:
-    conversation = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), NONCE)
-    next(conversation)
+    exchange = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), NONCE)
+    next(exchange)
     answers = [first.encode("utf-8", "surrogateescape"), final.encode()]
     with pytest.raises(PipelineFailed, match=said):
-        list(map(conversation.send, answers))
+        list(map(exchange.send, answers))

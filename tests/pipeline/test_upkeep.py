@@ -21,7 +21,7 @@ from tailrace.pipeline.histories.locking import exclusive_lock
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.writing import DayFile, archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.pipeline.upkeep import compact as compacting
 from tailrace.pipeline.upkeep.merging import merged
 from tailrace.pipeline.upkeep.planning import groups
@@ -37,7 +37,7 @@ from tests.pipeline.damage import (
     truncate,
 )
 from tests.pipeline.test_histories import a_range, two_days
-from tests.pipeline.test_sink import seen
+from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.topics import make_topic, write
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def grown(cluster: Cluster, topic: str, folder: Path, batches: int = 4) -> list[
     open_or_create(folder)
     for batch in range(batches):
         write(cluster, topic, two_days(10, 10 * batch))
-        wanted = Range(partition=TopicPartition(topic, 0), start=10 * batch, end=10 * batch + 10)
+        wanted = OffsetRange(partition=TopicPartition(topic, 0), start=10 * batch, end=10 * batch + 10)
         commit_batch(folder, [archive_range(cluster, wanted, folder)])
     return read_log(folder).ranges
 
@@ -75,7 +75,7 @@ def test_fewer_files_and_the_same_records(
     assert audit(spark, tmp_path / "h", bootstrap=broker.bootstrap).is_complete
     make_topic(cluster, f"{topic}-again")
     assert replay(spark, tmp_path / "h", broker.bootstrap, topic=topic, into=f"{topic}-again") == 50
-    assert seen(cluster, f"{topic}-again") == sorted(one.value or b"" for one in two_days(50))
+    assert values_in_topic(cluster, f"{topic}-again") == sorted(one.value or b"" for one in two_days(50))
 
 
 def test_which_ranges_are_merged(cluster: Cluster, topic: str, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_an_archive_that_commits_at_the_same_time(cluster: Cluster, topic: str, 
     ranges = grown(cluster, topic, tmp_path / "h")
     one = merged(ranges[:3], tmp_path / "h")
     write(cluster, topic, two_days(10, 40))
-    fresh = archive_range(cluster, Range(partition=ranges[0].of, start=40, end=50), tmp_path / "h")
+    fresh = archive_range(cluster, OffsetRange(partition=ranges[0].of, start=40, end=50), tmp_path / "h")
     commit_batch(tmp_path / "h", [fresh])  # after the compaction was planned, before its commit
     compacting._commit(tmp_path / "h", [(ranges[:3], one)])
     after = read_log(tmp_path / "h")
@@ -171,7 +171,7 @@ def test_a_number_that_a_compaction_took(
     ranges = grown(cluster, topic, tmp_path / "h")
     one = merged(ranges, tmp_path / "h")
     write(cluster, topic, two_days(10, 40))
-    fresh = archive_range(cluster, Range(partition=ranges[0].of, start=40, end=50), tmp_path / "h")
+    fresh = archive_range(cluster, OffsetRange(partition=ranges[0].of, start=40, end=50), tmp_path / "h")
     beside = [one]
 
     def meanwhile(folder: Path, known: Snapshot | None) -> Snapshot:
@@ -192,7 +192,7 @@ def test_an_archive_and_compactions_race(cluster: Cluster, topic: str, tmp_path:
     grown(cluster, topic, folder, 1)
     write(cluster, topic, two_days(200, 10))
     of = TopicPartition(topic, 0)
-    ranges = [Range(partition=of, start=start, end=start + 10) for start in range(10, 210, 10)]
+    ranges = [OffsetRange(partition=of, start=start, end=start + 10) for start in range(10, 210, 10)]
     written = [archive_range(cluster, one, folder) for one in ranges]
 
     def archiving() -> None:

@@ -17,7 +17,7 @@ from typing import Final
 
 from tailrace.cli.failure import Failed, Misused
 from tailrace.pipeline.access import Access
-from tailrace.pipeline.failure import BrokersSilent, NoSuchTopic, PipelineFailed
+from tailrace.pipeline.failure import NoBrokerAvailable, NoSuchTopic, PipelineFailed
 from tailrace.pipeline.histories.archive_options import archive_options
 from tailrace.pipeline.histories.committing import snapshot_for_writing
 from tailrace.pipeline.histories.locking import demand_unlocked
@@ -114,8 +114,8 @@ def check_topics(access: Access, topics: Sequence[str]) -> dict[str, int]:
     with Cluster(access.bootstrap, access.security, timeout_s=ANSWER_TIMEOUT_S) as cluster:
         try:
             found = cluster.partition_counts(topics)
-        except BrokersSilent as silent:
-            raise BrokersSilent(f"{silent}; {HOW_TO_REACH_BROKERS}") from None
+        except NoBrokerAvailable as silent:
+            raise NoBrokerAvailable(f"{silent}; {HOW_TO_REACH_BROKERS}") from None
         missing = [name for name in topics if name not in found]
         if missing:
             raise NoSuchTopic(_said_of(missing, cluster.names(), access.bootstrap))

@@ -20,7 +20,7 @@ from tests.pipeline.test_crashes import test_a_replay, test_a_task_of_an_archive
 from tests.pipeline.test_damaged_batches import (
     test_damage_is_set_aside_with_a_report,
 )
-from tests.pipeline.test_empty_answers import (
+from tests.pipeline.test_empty_fetch_responses import (
     test_a_broker_that_holds_a_client_back_is_asked_again,
     test_a_range_that_is_not_there_is_not_taken_for_read,
     test_compaction_may_have_left_nothing,

@@ -20,7 +20,7 @@ from tailrace.pipeline.histories.manifest import ArchivedRange, archived_range_f
 from tailrace.pipeline.histories.pending_offsets import pending_offsets
 from tailrace.pipeline.histories.planned_ranges import planned_earlier, range_to_json, remove_planned, save_planned
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.pipeline.kafka.offsets import Offsets, commit_offsets
 from tailrace.pipeline.option_names import NO_OPTIONS
 from tailrace.pipeline.source.options import ReadOptions
@@ -147,7 +147,7 @@ class ArchiveRun:
         if self._written and all(ends.get(one.of, -1) >= one.end for one in self._written):
             self._count(ends)
 
-    def _planned(self, start: Offsets, end: Offsets) -> list[Range]:
+    def _planned(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
         """The next ranges to archive, limited to what fits in one commit."""
         asked = self._options
         most = asked.max_offsets or OFFSETS_PER_COMMIT_MAX
@@ -158,7 +158,7 @@ class ArchiveRun:
         planned = ranges(start, end, at_least=asked.min_partitions, most_records=most_records)
         return planned if asked.max_offsets else first_of(planned, max(most, most_records))
 
-    def _add(self, planned: Sequence[Range], seen: Sequence[ArchivedRange]) -> None:
+    def _add(self, planned: Sequence[OffsetRange], seen: Sequence[ArchivedRange]) -> None:
         save_planned(self._history, planned)
         function = "tailrace.pipeline.histories.archive_task:run_archive_task"
         answers = run_tasks(self._spark, function, [range_to_json(one) for one in planned], asdict(self._task))

@@ -25,8 +25,8 @@ from tailrace.pipeline.histories.folder_check import check_folder
 from tailrace.pipeline.histories.live_comparison import DayInLog, compare_bounds, differences, log_bounds
 from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile
 from tailrace.pipeline.histories.reading import files_frame
+from tailrace.pipeline.kafka.cleanup_policy import compacted_topics
 from tailrace.pipeline.kafka.offsets import Offsets
-from tailrace.pipeline.kafka.policies import compacted
 from tailrace.pipeline.option_names import NO_OPTIONS, access_of
 from tailrace.pipeline.tasks import run_tasks
 
@@ -107,7 +107,7 @@ def _live_findings(
     topics = sorted({one.topic: None for one in snapshot.ranges})
     with access.cluster() as cluster:
         starts, ends, notes = log_bounds(cluster, topics)
-        shrinking = compacted(cluster, sorted({of.topic: None for of in starts}))
+        shrinking = compacted_topics(cluster, sorted({of.topic: None for of in starts}))
     findings, more = compare_bounds(snapshot.ends(), starts, ends)
     there = [one for one in snapshot.ranges if _is_there(one, starts, ends)]
     there = [one for one in there if not any(file.path in bad for file in one.files)]

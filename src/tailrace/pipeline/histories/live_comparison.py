@@ -17,8 +17,8 @@ from tailrace.pipeline.histories.findings import Finding
 from tailrace.pipeline.histories.manifest import ArchivedRange, archived_range_from
 from tailrace.pipeline.histories.writing import by_day
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.damaged import Damaged, columns_of
-from tailrace.pipeline.kafka.fetching import Range, fetch
+from tailrace.pipeline.kafka.damaged import Damaged, decode_response
+from tailrace.pipeline.kafka.fetching import OffsetRange, fetch
 from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, start_offsets
 
 
@@ -39,9 +39,9 @@ def refetch_days(cluster: Cluster, one: ArchivedRange) -> list[DayInLog]:
     """What the live log has now for a range, for each day that has a file and each day that should have one."""
     sums: dict[str, ContentChecksum] = {}
     offsets: dict[str, tuple[int, int, int]] = {}  # by date: number of records, first offset, last offset
-    wanted = Range(partition=one.of, start=one.start, end=one.end)
-    for chosen in fetch(cluster, wanted, committed=True, on_damaged=_skip_damaged):
-        for columns in columns_of(chosen, one.of, _skip_damaged, headers=True):
+    requested = OffsetRange(partition=one.of, start=one.start, end=one.end)
+    for visible in fetch(cluster, requested, committed=True, on_damaged=_skip_damaged):
+        for columns in decode_response(visible, one.of, _skip_damaged, headers=True):
             inside = columns.within(one.start, one.end)
             for date, table, places in by_day(inside, one.partition) if len(inside) else ():
                 first, last = int(inside.offset[places[0]]), int(inside.offset[places[-1]])

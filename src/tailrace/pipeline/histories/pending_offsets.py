@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tailrace.pipeline.failure import DataLost
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, settled, start_offsets
+from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, recheck_ends, start_offsets
 from tailrace.pipeline.source.edges import resolve
 from tailrace.pipeline.source.options import ReadOptions
 
@@ -29,7 +29,7 @@ def pending_offsets(cluster: Cluster, options: ReadOptions, archived: Offsets) -
     start = {one: archived[one] for one in partitions if one in archived}
     start |= resolve(cluster, options.start, fresh, committed=True)
     first = start_offsets(cluster, partitions)
-    end = settled(cluster, start, end_offsets(cluster, partitions, committed=True), committed=True)
+    end = recheck_ends(cluster, start, end_offsets(cluster, partitions, committed=True), committed=True)
     for one in partitions:
         lost = ""
         if end[one] < start[one]:

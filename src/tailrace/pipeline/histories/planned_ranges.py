@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from tailrace.pipeline.histories.delta_log import OWN_FOLDER
 from tailrace.pipeline.kafka.cluster import TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.pipeline.kafka.offsets import Offsets
 
 FILE_NAME: Final = "under-way"
@@ -20,25 +20,25 @@ FILE_NAME: Final = "under-way"
 RangeJson = tuple[str, int, int, int]  # topic, partition, start, end
 
 
-def range_to_json(one: Range) -> RangeJson:
+def range_to_json(one: OffsetRange) -> RangeJson:
     return (*one.partition, one.start, one.end)
 
 
-def range_from_json(one: RangeJson) -> Range:
+def range_from_json(one: RangeJson) -> OffsetRange:
     topic, partition, start, end = one
-    return Range(partition=TopicPartition(topic, partition), start=start, end=end)
+    return OffsetRange(partition=TopicPartition(topic, partition), start=start, end=end)
 
 
-def save_planned(history: Path, planned: Sequence[Range]) -> None:
+def save_planned(history: Path, planned: Sequence[OffsetRange]) -> None:
     """Save the planned ranges. They replace older notes of the same partitions; notes of other partitions stay."""
     _write(history, [*_of_other_partitions(history, planned), *planned])
 
 
-def remove_planned(history: Path, done: Sequence[Range]) -> None:
+def remove_planned(history: Path, done: Sequence[OffsetRange]) -> None:
     _write(history, _of_other_partitions(history, done))
 
 
-def planned_earlier(history: Path, start: Offsets, end: Offsets) -> list[Range]:
+def planned_earlier(history: Path, start: Offsets, end: Offsets) -> list[OffsetRange]:
     """The noted ranges to archive next, in order, without ranges archived since or not requested now."""
     found, at = [], dict(start)
     for one in _load(history):
@@ -48,19 +48,19 @@ def planned_earlier(history: Path, start: Offsets, end: Offsets) -> list[Range]:
     return found
 
 
-def _of_other_partitions(history: Path, some: Sequence[Range]) -> list[Range]:
+def _of_other_partitions(history: Path, some: Sequence[OffsetRange]) -> list[OffsetRange]:
     partitions = dict.fromkeys(one.partition for one in some)
     return [one for one in _load(history) if one.partition not in partitions]
 
 
-def _load(history: Path) -> list[Range]:
+def _load(history: Path) -> list[OffsetRange]:
     try:
         return [range_from_json(one) for one in json.loads((history / OWN_FOLDER / FILE_NAME).read_text())]
     except (OSError, TypeError, ValueError):
         return []
 
 
-def _write(history: Path, noted: Sequence[Range]) -> None:
+def _write(history: Path, noted: Sequence[OffsetRange]) -> None:
     path = history / OWN_FOLDER / FILE_NAME
     if not noted:
         path.unlink(missing_ok=True)

@@ -21,8 +21,8 @@ from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.manifest import ArchivedRange, archived_range_from
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import committed_offsets
-from tailrace.pipeline.kafka.producing import Producer
-from tailrace.pipeline.kafka.transactions import Transaction, commit_offsets_within, end, take_over
+from tailrace.pipeline.kafka.producer import Producer
+from tailrace.pipeline.kafka.transactions import Transaction, commit_offsets_within, end_transaction, init_transactions
 from tailrace.pipeline.replaying.merging import in_order
 from tailrace.pipeline.replaying.wanted import ReplayRange
 from tailrace.pipeline.sink.rows import take
@@ -50,7 +50,7 @@ class Replay:
         self._turn = 0
 
     def run(self, ranges: list[ArchivedRange]) -> int:
-        transaction = take_over(self._cluster, self._name, TRANSACTION_TIMEOUT_MS)
+        transaction = init_transactions(self._cluster, self._name, TRANSACTION_TIMEOUT_MS)
         producer = Producer(self._cluster, transaction.producer, transaction=transaction)
         done = committed_offsets(self._cluster, self._name, [self._place]).get(self._place, 0)
         began, at_once = time.monotonic(), self._at_once()
@@ -83,8 +83,8 @@ class Replay:
         producer.flush()
         after = table.column("offset")[-1].as_py() + 1
         commit_offsets_within(self._cluster, transaction, self._name, {self._place: after})
-        end(self._cluster, transaction, commit=True)
-        producer.begin_again()
+        end_transaction(self._cluster, transaction, commit=True)
+        producer.begin_next_transaction()
 
     def _rows(self, table: pa.Table) -> Rows:
         batch = table.to_batches()[0]

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.pipeline.kafka.transactions import Transaction, end, state_of
+from tailrace.pipeline.kafka.transactions import Transaction, end_transaction, transaction_state
 from tailrace.pipeline.sink.options import WriteOptions
 from tailrace.pipeline.sink.progress import Progress, checksum, finish, read_progress, transaction_name, write_progress
 from tailrace.pipeline.sink.writing import Written
@@ -54,7 +54,7 @@ def abort_all(options: WriteOptions, messages: Sequence[Written | None]) -> None
         for one in written:
             assert one.producer is not None
             name = transaction_name(options.sink_id, one.task, one.attempt)
-            end(cluster, Transaction(name, one.producer), commit=False)
+            end_transaction(cluster, Transaction(name, one.producer), commit=False)
 
 
 def _complete_known(cluster: Cluster, options: WriteOptions, known: Progress) -> None:
@@ -90,7 +90,7 @@ def _decision(cluster: Cluster, options: WriteOptions, written: Sequence[Written
 
 def _demand_open(cluster: Cluster, options: WriteOptions, one: Written) -> None:
     """Raise unless the transaction is still open, with the producer id and epoch that the task had."""
-    state, producer = state_of(cluster, transaction_name(options.sink_id, one.task, one.attempt))
+    state, producer = transaction_state(cluster, transaction_name(options.sink_id, one.task, one.attempt))
     if state != "Ongoing" or producer != one.producer:
         raise PipelineFailed(
             f"the transaction of task {one.task} is {state}, or belongs to another producer: it timed out, or another "
@@ -112,6 +112,6 @@ def _abort_others(cluster: Cluster, options: WriteOptions, decided: Progress) ->
     for task, winner in enumerate(decided.attempts):
         for attempt in (attempt for attempt in range(winner + 2) if attempt != winner):
             name = transaction_name(options.sink_id, task, attempt)
-            state, producer = state_of(cluster, name)
+            state, producer = transaction_state(cluster, name)
             if state == "Ongoing":
-                end(cluster, Transaction(name, producer), commit=False)
+                end_transaction(cluster, Transaction(name, producer), commit=False)

@@ -16,8 +16,14 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.producing import Producer
-from tailrace.pipeline.kafka.transactions import ProducerId, Transaction, end, new_producer, take_over
+from tailrace.pipeline.kafka.producer import Producer
+from tailrace.pipeline.kafka.transactions import (
+    ProducerId,
+    Transaction,
+    end_transaction,
+    init_producer_id,
+    init_transactions,
+)
 from tailrace.pipeline.sink.options import WriteOptions
 from tailrace.pipeline.sink.progress import read_progress, transaction_name
 from tailrace.pipeline.sink.rows import Counts, Sorting
@@ -89,8 +95,8 @@ def _give_up(cluster: Cluster, producer: Producer, transaction: Transaction) -> 
     If the abort fails too, the first failure is reported.
     """
     with suppress(PipelineFailed):
-        producer.forget()
-        end(cluster, transaction, commit=False)
+        producer.discard_in_flight()
+        end_transaction(cluster, transaction, commit=False)
 
 
 def _is_decided(cluster: Cluster, sink: str, query: str, batch: int) -> bool:
@@ -110,13 +116,13 @@ def _producer(cluster: Cluster, options: WriteOptions, by: Attempt) -> tuple[Pro
         identity,
         transaction=transaction,
         compression=options.compression,
-        most_bytes=options.batch_bytes,
+        batch_bytes=options.batch_bytes,
     )
     return producer, transaction
 
 
 def _identity(cluster: Cluster, options: WriteOptions, by: Attempt) -> tuple[ProducerId, Transaction | None]:
     if not options.exactly_once:
-        return new_producer(cluster), None
-    transaction = take_over(cluster, transaction_name(options.sink_id, by.task, by.attempt), options.timeout_ms)
+        return init_producer_id(cluster), None
+    transaction = init_transactions(cluster, transaction_name(options.sink_id, by.task, by.attempt), options.timeout_ms)
     return transaction.producer, transaction

@@ -10,7 +10,7 @@ from typing import Literal
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.offsets import AT_THE_END, AT_THE_START, Offsets, end_offsets, offsets_at, start_offsets
+from tailrace.pipeline.kafka.offsets import EARLIEST, LATEST, Offsets, end_offsets, offsets_at, start_offsets
 from tailrace.pipeline.option_names import Options
 from tailrace.pipeline.source.offset_json import parse_offsets
 
@@ -29,7 +29,7 @@ class Edge:
         """Whether resolving the edge again later may give other offsets."""
         return (
             self.where == "latest"
-            or (self.where == "offsets" and AT_THE_END in self.told.values())
+            or (self.where == "offsets" and LATEST in self.told.values())
             or (self.where in ("time", "times") and self.none_that_late == "latest")
         )
 
@@ -56,7 +56,7 @@ def ending_edge(options: Options) -> Edge:
         told = parse_offsets("endingOffsetsByTimestamp", options["endingOffsetsByTimestamp"])
         return Edge(where="times", told=told, none_that_late="latest")
     edge = _offsets_edge("endingOffsets", options.text("endingOffsets", "latest"))
-    if edge.where == "earliest" or AT_THE_START in edge.told.values():
+    if edge.where == "earliest" or EARLIEST in edge.told.values():
         raise PipelineFailed("endingOffsets: a read that ends at `earliest` would read nothing")
     return edge
 
@@ -79,7 +79,7 @@ def resolve(cluster: Cluster, edge: Edge, partitions: list[TopicPartition], *, c
 
 def _given(cluster: Cluster, edge: Edge, partitions: list[TopicPartition], *, committed: bool) -> Offsets:
     _demand_all(edge, partitions)
-    named = {one: edge.told[one] for one in partitions if edge.told[one] in (AT_THE_START, AT_THE_END)}
+    named = {one: edge.told[one] for one in partitions if edge.told[one] in (EARLIEST, LATEST)}
     return {one: edge.told[one] for one in partitions} | offsets_at(cluster, named, committed=committed)
 
 

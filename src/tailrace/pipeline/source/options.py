@@ -35,7 +35,7 @@ class Subscription:
 
     def partitions(self, cluster: Cluster) -> list[TopicPartition]:
         if self.kind == "subscribePattern":
-            return cluster.matching(self.value)
+            return cluster.partitions_matching(self.value)
         if self.kind == "assign":
             wanted = parse_assignment(self.value)
             there = cluster.partitions(sorted({one.topic: None for one in wanted}))

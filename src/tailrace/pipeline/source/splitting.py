@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from tailrace.pipeline.kafka.cluster import TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 
 
 def ranges(
@@ -17,8 +17,8 @@ def ranges(
     *,
     at_least: int | None = None,
     most_records: int | None = None,
-) -> list[Range]:
-    whole = [Range(partition=one, start=start[one], end=end[one]) for one in sorted(end) if start[one] < end[one]]
+) -> list[OffsetRange]:
+    whole = [OffsetRange(partition=one, start=start[one], end=end[one]) for one in sorted(end) if start[one] < end[one]]
     if most_records is not None:
         whole = [piece for one in whole for piece in cut(one, -(-(one.end - one.start) // most_records))]
     if at_least is not None and whole and len(whole) < at_least:
@@ -26,7 +26,7 @@ def ranges(
     return whole
 
 
-def first_of(planned: Sequence[Range], most: int) -> list[Range]:
+def first_of(planned: Sequence[OffsetRange], most: int) -> list[OffsetRange]:
     """The planned ranges that together have at most `most` offsets; ranges nearest to a partition's start first.
     A range is never included without the ranges before it in the same partition."""
     begin: dict[TopicPartition, int] = {}
@@ -41,15 +41,15 @@ def first_of(planned: Sequence[Range], most: int) -> list[Range]:
     return found
 
 
-def cut(one: Range, pieces: int) -> list[Range]:
+def cut(one: OffsetRange, pieces: int) -> list[OffsetRange]:
     """Split a range into `pieces` ranges whose lengths differ by at most 1; fewer if it has fewer offsets."""
     length = one.end - one.start
     pieces = max(1, min(pieces, length))
     edges = [one.start + length * number // pieces for number in range(pieces + 1)]
-    return [Range(partition=one.partition, start=first, end=last) for first, last in pairwise(edges)]
+    return [OffsetRange(partition=one.partition, start=first, end=last) for first, last in pairwise(edges)]
 
 
-def _share(one: Range, whole: Sequence[Range], at_least: int) -> int:
+def _share(one: OffsetRange, whole: Sequence[OffsetRange], at_least: int) -> int:
     total = sum(other.end - other.start for other in whole)
     return -(-(one.end - one.start) * at_least // total)
 

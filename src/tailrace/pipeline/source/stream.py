@@ -29,7 +29,7 @@ from tailrace.pipeline.kafka.offsets import (
     commit_offsets,
     committed_offsets,
     end_offsets,
-    settled,
+    recheck_ends,
     start_offsets,
 )
 from tailrace.pipeline.source.batch import read_task, within_the_log
@@ -70,7 +70,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: OffsetJson, limit: ReadLimit) -> OffsetJson:  # noqa: N802
         begin = self._known(from_json(start))
-        end = settled(self._brokers(), begin, self._ends(), committed=self._options.committed)
+        end = recheck_ends(self._brokers(), begin, self._ends(), committed=self._options.committed)
         begin = self._read_from(begin, end)
         if self._should_wait(begin, end, limit):
             return start

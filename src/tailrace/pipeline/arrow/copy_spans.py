@@ -10,7 +10,7 @@ import pyarrow as pa
 from tailrace.pipeline.arrow.fields import Spans
 
 
-def pieces(data: memoryview, spans: Spans) -> pa.Array:
+def copy_spans(data: memoryview, spans: Spans) -> pa.Array:
     """The bytes at these spans as one Arrow array."""
     count = len(spans.start)
     if not count:

@@ -12,13 +12,13 @@ from tailrace.wire.messages.describe_configs import DescribeConfigsRequest, Reso
 TOPIC_RESOURCE: Final = 2
 
 
-def compacted(cluster: Cluster, topics: Sequence[str]) -> list[str]:
+def compacted_topics(cluster: Cluster, topics: Sequence[str]) -> list[str]:
     """The topics among these that are compacted, according to `cleanup.policy`."""
     asked = tuple(
         ResourceAsked(resource_type=TOPIC_RESOURCE, resource_name=topic, config_names=("cleanup.policy",))
         for topic in topics
     )
-    results = cluster.ask_any(DescribeConfigsRequest(resources=asked)).results if asked else ()
+    results = cluster.call_any(DescribeConfigsRequest(resources=asked)).results if asked else ()
     for one in results:
         if one.error_code not in (Error.NONE, Error.UNKNOWN_TOPIC_OR_PARTITION):
             raise PipelineFailed(

@@ -6,11 +6,11 @@ import pytest
 
 from tailrace.pipeline.arrow.columns import decode
 from tailrace.pipeline.arrow.encode import Rows
-from tailrace.pipeline.failure import BrokersSilent, DataLost, PipelineFailed
+from tailrace.pipeline.failure import DataLost, NoBrokerAvailable, PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range, fetch
-from tailrace.pipeline.kafka.producing import Producer
-from tailrace.pipeline.kafka.transactions import new_producer
+from tailrace.pipeline.kafka.fetching import OffsetRange, fetch
+from tailrace.pipeline.kafka.producer import Producer
+from tailrace.pipeline.kafka.transactions import init_producer_id
 from tailrace.testing import Broker
 from tests.pipeline.test_sink import records
 from tests.pipeline.topics import make_topic, numbered, shorten, write
@@ -27,7 +27,7 @@ def test_a_reader_goes_on() -> None:
         for number in range(20):
             write(cluster, "t", numbered(10, 10 * number))
         found: list[int] = []
-        wanted = Range(partition=TopicPartition("t", 0), start=0, end=200)
+        wanted = OffsetRange(partition=TopicPartition("t", 0), start=0, end=200)
         for number, chosen in enumerate(fetch(cluster, wanted, committed=True, max_bytes=400)):
             columns = decode(chosen)
             found += columns.offset.tolist() if columns is not None else []
@@ -39,7 +39,7 @@ def test_a_reader_goes_on() -> None:
 def test_a_writer_goes_on() -> None:
     with Broker(fsync="never") as broker, Cluster(broker.bootstrap) as cluster:
         make_topic(cluster, "t")
-        producer = Producer(cluster, new_producer(cluster), most_bytes=200)
+        producer = Producer(cluster, init_producer_id(cluster), batch_bytes=200)
         for number in range(10):
             values = [b"%d" % value for value in range(10 * number, 10 * number + 10)]
             rows = Rows(key=pa.nulls(10, pa.binary()), value=pa.array(values), timestamp=np.ones(10, np.int64))
@@ -51,8 +51,8 @@ def test_a_writer_goes_on() -> None:
 
 
 def test_a_broker_that_stays_away_is_given_up() -> None:
-    with pytest.raises(BrokersSilent, match=r"no broker at 127\.0\.0\.1:1: .*given up after 0\.2 s"):
-        Cluster("127.0.0.1:1", patience_s=0.2).partitions(["t"])
+    with pytest.raises(NoBrokerAvailable, match=r"no broker at 127\.0\.0\.1:1: .*given up after 0\.2 s"):
+        Cluster("127.0.0.1:1", retry_timeout_s=0.2).partitions(["t"])
     with pytest.raises(PipelineFailed, match="'nonsense' is not HOST:PORT"):
         Cluster("nonsense")
 
@@ -62,6 +62,6 @@ def test_what_is_gone_is_lost(cluster: Cluster, topic: str) -> None:
     for number in range(3):
         write(cluster, topic, numbered(10, 10 * number))
     shorten(cluster, topic, 20)
-    wanted = Range(partition=TopicPartition(topic, 0), start=5, end=30)
+    wanted = OffsetRange(partition=TopicPartition(topic, 0), start=5, end=30)
     with pytest.raises(DataLost, match="has no offset 5 any more"):
         list(fetch(cluster, wanted, committed=True))

@@ -20,28 +20,28 @@ from tailrace.records.header import CHECKED_FROM, BatchHeader
 from tailrace.records.opened import batches, open_batch
 from tailrace.wire.messages.fetch import AbortedTransaction
 
-Reason = Literal["control", "aborted"]
+SkipReason = Literal["control", "aborted"]
 ABORT_MARKER: Final = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class SkippedOffsets:
     """A range of offsets without records that a reader may see."""
 
     first: int
     last: int
-    reason: Reason
+    reason: SkipReason
 
 
 @dataclass(slots=True, kw_only=True)
-class Chosen:
+class VisibleBatches:
     data: memoryview
-    seen: list[tuple[int, BatchHeader]] = field(default_factory=list)  # each with its position in `data`
-    left_out: list[LeftOut] = field(default_factory=list)
+    batches: list[tuple[int, BatchHeader]] = field(default_factory=list)  # each with its position in `data`
+    skipped: list[SkippedOffsets] = field(default_factory=list)
     end: int = -1  # the next offset to fetch; -1 if there was no complete batch
 
 
-class Asked(NamedTuple):
+class ExpectedOffsets(NamedTuple):
     """The requested range, for validating the offsets of batches, which a batch's checksum does not cover."""
 
     at: int
@@ -49,34 +49,36 @@ class Asked(NamedTuple):
     high_watermark: int  # from the fetch response
 
 
-def choose(data: Buffer, aborted: Iterable[AbortedTransaction] | None = None, asked: Asked | None = None) -> Chosen:
+def select_visible(
+    data: Buffer, aborted: Iterable[AbortedTransaction] | None = None, expected: ExpectedOffsets | None = None
+) -> VisibleBatches:
     """The batches that a reader may see; `aborted` is from the fetch response, or None for `read_uncommitted`."""
-    chosen = Chosen(data=memoryview(data))
+    visible = VisibleBatches(data=memoryview(data))
     place = 0
     waiting = sorted(aborted or (), key=lambda one: one.first_offset, reverse=True)
-    under_way: dict[int, None] = {}  # producers with an aborted transaction open at this position
+    aborting: dict[int, None] = {}  # producers with an aborted transaction open at this position
     for batch, header in batches(data):
         _check(batch, header)
-        if asked is not None:
-            check_place(header, max(chosen.end, asked.at), asked, is_first=not place)
-        chosen.end = header.last_offset + 1
+        if expected is not None:
+            check_offsets(header, max(visible.end, expected.at), expected, is_first=not place)
+        visible.end = header.last_offset + 1
         while waiting and waiting[-1].first_offset <= header.last_offset:
-            under_way[waiting.pop().producer_id] = None
-        reason = _reason(batch, header, under_way)
+            aborting[waiting.pop().producer_id] = None
+        reason = _reason(batch, header, aborting)
         if reason is None:
-            chosen.seen.append((place, header))
+            visible.batches.append((place, header))
         else:
-            chosen.left_out.append(LeftOut(first=header.base_offset, last=header.last_offset, reason=reason))
+            visible.skipped.append(SkippedOffsets(first=header.base_offset, last=header.last_offset, reason=reason))
         place += header.size
-    return chosen
+    return visible
 
 
-def _reason(batch: memoryview, header: BatchHeader, under_way: dict[int, None]) -> Reason | None:
+def _reason(batch: memoryview, header: BatchHeader, aborting: dict[int, None]) -> SkipReason | None:
     if header.is_control:
         if _is_abort(batch):
-            under_way.pop(header.producer_id, None)
+            aborting.pop(header.producer_id, None)
         return "control"
-    return "aborted" if header.is_transactional and header.producer_id in under_way else None
+    return "aborted" if header.is_transactional and header.producer_id in aborting else None
 
 
 def _is_abort(batch: memoryview) -> bool:
@@ -90,24 +92,24 @@ def _check(batch: memoryview, header: BatchHeader) -> None:
         raise CorruptBatch(f"the batch at offset {header.base_offset} does not fit its checksum")
 
 
-def check_place(header: BatchHeader, at: int, asked: Asked, *, is_first: bool) -> None:
+def check_offsets(header: BatchHeader, at: int, expected: ExpectedOffsets, *, is_first: bool) -> None:
     """Raise `CorruptBatch` if a batch's offsets are not plausible.
 
     Offsets must increase from batch to batch. The first batch must not end before the requested offset. No batch may
     skip the rest of the requested range and reach the high watermark.
     """
     is_behind = header.last_offset < at if is_first else header.base_offset < at
-    leaps = at < asked.end <= header.base_offset and header.last_offset >= asked.high_watermark
+    leaps = at < expected.end <= header.base_offset and header.last_offset >= expected.high_watermark
     if is_behind or leaps:
         raise CorruptBatch(f"a batch says it begins at offset {header.base_offset}, where {at} is due")
 
 
-def merged(left_out: Sequence[LeftOut]) -> list[LeftOut]:
+def merge_adjacent(skipped: Sequence[SkippedOffsets]) -> list[SkippedOffsets]:
     """Merge adjacent ranges that have the same reason."""
-    whole: list[LeftOut] = []
-    for one in left_out:
+    whole: list[SkippedOffsets] = []
+    for one in skipped:
         if whole and whole[-1].reason == one.reason and whole[-1].last + 1 == one.first:
-            whole[-1] = LeftOut(first=whole[-1].first, last=one.last, reason=one.reason)
+            whole[-1] = SkippedOffsets(first=whole[-1].first, last=one.last, reason=one.reason)
         else:
             whole.append(one)
     return whole

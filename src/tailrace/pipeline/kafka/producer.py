@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from tailrace.model.limits import KiB
 from tailrace.pipeline.arrow.encode import Rows, encode_records, record_sizes
-from tailrace.pipeline.failure import BrokersSilent
-from tailrace.pipeline.kafka.cluster import AskAgain, Cluster, TopicPartition, check
+from tailrace.pipeline.failure import NoBrokerAvailable
+from tailrace.pipeline.kafka.cluster import Cluster, RetriableError, TopicPartition, check
 from tailrace.pipeline.kafka.connection import Connection
 from tailrace.pipeline.kafka.transactions import ProducerId, Transaction, add_partitions
 from tailrace.records.build import seal_batch
@@ -31,13 +31,13 @@ class Producer:
         *,
         transaction: Transaction | None = None,
         compression: Compression = "none",
-        most_bytes: int = BATCH_BYTES,
+        batch_bytes: int = BATCH_BYTES,
     ) -> None:
         self._cluster, self._producer, self._transaction = cluster, producer, transaction
-        self._compression, self._most_bytes = compression, most_bytes
+        self._compression, self._batch_bytes = compression, batch_bytes
         self._sequence: dict[TopicPartition, int] = {}
         self._added: dict[TopicPartition, None] = {}  # partitions in the current transaction
-        self._under_way: tuple[Connection, TopicPartition, ProduceRequest] | None = None
+        self._in_flight: tuple[Connection, TopicPartition, ProduceRequest] | None = None
         self.written = 0
 
     def write(self, partition: TopicPartition, rows: Rows) -> None:
@@ -46,12 +46,12 @@ class Producer:
             self._added[partition] = None
             self._sequence.setdefault(partition, 0)
             if self._transaction is not None:
-                self._settle()
+                self._await_response()
                 add_partitions(self._cluster, self._transaction, [partition])
         sizes = record_sizes(rows).cumsum()
         first = 0
         while first < len(rows):
-            room = (int(sizes[first - 1]) if first else 0) + self._most_bytes
+            room = (int(sizes[first - 1]) if first else 0) + self._batch_bytes
             end = max(first + 1, int(sizes.searchsorted(room, side="right")))
             self._send(partition, self._batch(partition, rows.slice(first, end - first)))
             first = end
@@ -59,16 +59,16 @@ class Producer:
 
     def flush(self) -> None:
         """Wait until all written batches are acknowledged."""
-        self._settle()
+        self._await_response()
 
-    def forget(self) -> None:
+    def discard_in_flight(self) -> None:
         """Drop the request in flight, whatever its result, so that connections are free for other requests."""
-        if self._under_way is not None:
-            self._under_way[0].drain()  # wait for the response: later requests must reach the broker later
-            self._under_way = None
+        if self._in_flight is not None:
+            self._in_flight[0].drain()  # wait for the response: later requests must reach the broker later
+            self._in_flight = None
         self._cluster.close()
 
-    def begin_again(self) -> None:
+    def begin_next_transaction(self) -> None:
         """Start the next transaction after the last one has ended: no partition is in the new one yet."""
         self._added = {}
 
@@ -98,27 +98,27 @@ class Producer:
             timeout_ms=WRITE_TIMEOUT_MS,
             topics=(TopicToProduce(name=partition.topic, partitions=(one,)),),
         )
-        self._settle()
+        self._await_response()
         try:
             connection = self._cluster.leader(partition)
             connection.send(request)
-        except (AskAgain, BrokersSilent):
-            self._again(partition, request)
+        except (RetriableError, NoBrokerAvailable):
+            self._retry(partition, request)
         else:
-            self._under_way = (connection, partition, request)
+            self._in_flight = (connection, partition, request)
 
-    def _settle(self) -> None:
+    def _await_response(self) -> None:
         """Receive the response to the request in flight, and retry the request if needed."""
-        if self._under_way is None:
+        if self._in_flight is None:
             return
-        (connection, partition, request), self._under_way = self._under_way, None
+        (connection, partition, request), self._in_flight = self._in_flight, None
         try:
             _check(connection.receive(), partition)
-        except (AskAgain, BrokersSilent):
-            self._again(partition, request)
+        except (RetriableError, NoBrokerAvailable):
+            self._retry(partition, request)
 
-    def _again(self, partition: TopicPartition, request: ProduceRequest) -> None:
-        self._cluster.until_answered(lambda: _check(self._cluster.leader(partition).call(request), partition))
+    def _retry(self, partition: TopicPartition, request: ProduceRequest) -> None:
+        self._cluster.with_retries(lambda: _check(self._cluster.leader(partition).call(request), partition))
 
 
 def _check(answer: Any, partition: TopicPartition) -> None:

@@ -13,13 +13,13 @@ import numpy as np
 
 from tailrace.model.faults import CorruptBatch
 from tailrace.model.limits import BATCH_HEADER_BYTES, DECODED_RUN_MAX_BYTES
-from tailrace.pipeline.arrow.walk import Walk
+from tailrace.pipeline.arrow.record_scan import RecordScan
 from tailrace.records.compress import decompress
 from tailrace.records.header import RECORD_MIN_BYTES, BatchHeader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class BatchRun:
     """Record batches, decompressed, whose records can be scanned."""
 
     data: memoryview
@@ -28,7 +28,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
+class RecordPositions:
     data: memoryview  # contains the bodies of all batches
     at: np.ndarray  # per record: position of its length field
     end: np.ndarray  # per record: position of its end
@@ -36,49 +36,51 @@ class Chain:
     headers: tuple[BatchHeader, ...]
 
 
-def runs(
+def batch_runs(
     data: memoryview, batches: Sequence[tuple[int, BatchHeader]], max_bytes: int = DECODED_RUN_MAX_BYTES
-) -> Iterator[Run]:
+) -> Iterator[BatchRun]:
     """The batches at the given positions in `data`. Decompressed runs have at most `max_bytes`, or a single batch."""
     bodies = [(place + BATCH_HEADER_BYTES, place + header.size) for place, header in batches]
     if not any(header.compression for _, header in batches):
-        yield Run(data=data, bodies=bodies, headers=tuple(header for _, header in batches))
+        yield BatchRun(data=data, bodies=bodies, headers=tuple(header for _, header in batches))
         return
     opened: list[tuple[bytes, BatchHeader]] = []
     size = 0
     for (start, end), (_, header) in zip(bodies, batches, strict=True):
         body = decompress(header.compression, data[start:end])
         if opened and size + len(body) > max_bytes:
-            yield _end_to_end(opened)
+            yield _concatenated(opened)
             opened, size = [], 0
         opened.append((body, header))
         size += len(body)
-    yield _end_to_end(opened)
+    yield _concatenated(opened)
 
 
-def _end_to_end(opened: Sequence[tuple[bytes, BatchHeader]]) -> Run:
+def _concatenated(opened: Sequence[tuple[bytes, BatchHeader]]) -> BatchRun:
     ends = list(accumulate(len(body) for body, _ in opened))
-    return Run(
+    return BatchRun(
         data=memoryview(b"".join(body for body, _ in opened)),
         bodies=list(zip([0, *ends[:-1]], ends, strict=True)),
         headers=tuple(header for _, header in opened),
     )
 
 
-def chain(run: Run) -> Chain:
+def find_records(run: BatchRun) -> RecordPositions:
     """Find the records of a run."""
     bodies, headers = run.bodies, run.headers
-    walk = Walk(run.data)
+    scan = RecordScan(run.data)
     for (start, end), header in zip(bodies, headers, strict=True):
         _check_count(header, end - start)
-        walk.through(start, end, header.records)
-    at = walk.places()
+        scan.scan_batch(start, end, header.records)
+    at = scan.positions()
     counts = np.array([header.records for header in headers])
     ends = np.empty_like(at)
     ends[:-1] = at[1:]
     with_records = counts > 0
     ends[np.cumsum(counts)[with_records] - 1] = np.array([end for _, end in bodies])[with_records]
-    return Chain(data=run.data, at=at, end=ends, batch=np.repeat(np.arange(len(headers)), counts), headers=headers)
+    return RecordPositions(
+        data=run.data, at=at, end=ends, batch=np.repeat(np.arange(len(headers)), counts), headers=headers
+    )
 
 
 def _check_count(header: BatchHeader, size: int) -> None:

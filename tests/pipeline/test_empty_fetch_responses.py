@@ -2,9 +2,9 @@
 
 import pytest
 
-from tailrace.pipeline.failure import BrokersSilent
+from tailrace.pipeline.failure import NoBrokerAvailable
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range, fetch
+from tailrace.pipeline.kafka.fetching import OffsetRange, fetch
 from tailrace.testing import Broker
 from tests.pipeline.damaging_proxy import Harm, damaging, emptied
 from tests.pipeline.topics import make_topic, numbered, write
@@ -15,9 +15,9 @@ def ends(broker: Broker, cluster: Cluster, topic: str, harm: Harm, policy: str =
     make_topic(cluster, topic, policy=policy)
     for number in range(2):
         write(cluster, topic, numbered(10, 100 * number))
-    wanted = Range(partition=TopicPartition(topic, 0), start=0, end=20)
-    with damaging(broker.bootstrap, harm) as bootstrap, Cluster(bootstrap, patience_s=0.5) as behind:
-        return [chosen.end for chosen in fetch(behind, wanted, committed=True, max_bytes=1)]
+    wanted = OffsetRange(partition=TopicPartition(topic, 0), start=0, end=20)
+    with damaging(broker.bootstrap, harm) as bootstrap, Cluster(bootstrap, retry_timeout_s=0.5) as behind:
+        return [visible.end for visible in fetch(behind, wanted, committed=True, max_bytes=1)]
 
 
 def test_a_broker_that_holds_a_client_back_is_asked_again(broker: Broker, cluster: Cluster, topic: str) -> None:
@@ -25,7 +25,7 @@ def test_a_broker_that_holds_a_client_back_is_asked_again(broker: Broker, cluste
 
 
 def test_a_range_that_is_not_there_is_not_taken_for_read(broker: Broker, cluster: Cluster, topic: str) -> None:
-    with pytest.raises(BrokersSilent, match=r"has no record from offset 10 on, and ends at 20 or later; given up"):
+    with pytest.raises(NoBrokerAvailable, match=r"has no record from offset 10 on, and ends at 20 or later; given up"):
         ends(broker, cluster, topic, emptied(b"value 10"))
 
 
