@@ -23,7 +23,7 @@ from tailrace.pipeline.kafka.producer import Producer
 from tailrace.pipeline.kafka.transactions import Transaction, init_producer_id
 from tailrace.pipeline.postgres import columns
 from tailrace.pipeline.replaying import partition as replaying
-from tailrace.pipeline.sink import committing, writing
+from tailrace.pipeline.sink import committing, write_task
 from tailrace.pipeline.sink.progress import Progress, transaction_name, write_progress
 from tailrace.pipeline.source import stream
 from tailrace.pipeline.source.options import ReadOptions
@@ -52,7 +52,7 @@ def checksums_are_not_compared(patch: pytest.MonkeyPatch) -> None:
 
 
 def rows_are_written_without_transactions(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(writing, "_identity", lambda cluster, options, by: (init_producer_id(cluster), None))
+    patch.setattr(write_task, "_identity", lambda cluster, options, by: (init_producer_id(cluster), None))
 
 
 def attempts_share_a_transaction(patch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def commits_begin_before_the_decision(patch: pytest.MonkeyPatch) -> None:
 
 
 def decided_batches_are_written_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(writing, "_is_decided", lambda *_: False)
+    patch.setattr(write_task, "_is_decided", lambda *_: False)
 
 
 def decided_batches_are_not_completed(patch: pytest.MonkeyPatch) -> None:

@@ -29,11 +29,11 @@ from tailrace.pipeline.histories.pending_offsets import pending_offsets
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import OffsetRange
+from tailrace.pipeline.replaying.parameters import ReplayParameters
 from tailrace.pipeline.replaying.partition import replay_partition
-from tailrace.pipeline.replaying.wanted import ReplayRange
 from tailrace.pipeline.sink.committing import commit_all
 from tailrace.pipeline.sink.options import WriteOptions, write_options
-from tailrace.pipeline.sink.writing import Attempt, Written, write_rows
+from tailrace.pipeline.sink.write_task import Attempt, TaskCommitMessage, write_rows
 from tailrace.pipeline.source.options import read_options
 from tailrace.pipeline.source.stream import StreamReader
 from tailrace.pipeline.upkeep.compact import _commit as commit_merged
@@ -61,7 +61,7 @@ class Stage:
         given = {"topic": self.topic, "exactlyOnce": "true", "sinkId": self.topic}
         return write_options({"kafka.bootstrap.servers": self.bootstrap, **given})
 
-    def task(self, number: int, attempt: int = 0) -> Written:
+    def task(self, number: int, attempt: int = 0) -> TaskCommitMessage:
         """A task that writes its one row."""
         rows = pa.record_batch({"value": pa.array([b"row %d" % number])})
         return write_rows(self.sink(), iter([rows]), Attempt(number, attempt, "query", 0))
@@ -272,7 +272,7 @@ def a_replay_is_run_again(stage: Stage) -> str:
     into = f"{stage.topic}-again"
     make_topic(stage.cluster, into)
     told = [stage.archived(0, 10).to_dict()]
-    wanted = ReplayRange(
+    wanted = ReplayParameters(
         replay_id=stage.topic, access=Access(bootstrap=stage.bootstrap), history=str(stage.folder), into=into
     )
     with dying_at("replay: committed"):

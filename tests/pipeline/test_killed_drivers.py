@@ -54,7 +54,7 @@ def in_topic(cluster: Cluster, topic: str) -> list[bytes]:
 def test_from_topic_to_topic(broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, place: str) -> None:
     wanted = in_topic(cluster, topic)
     words = ["local[2]", broker.bootstrap, topic, f"{topic}-out", str(tmp_path / "checkpoint")]
-    killed_at(place, ["tests.pipeline.copying", *words], tmp_path)
+    killed_at(place, ["tests.pipeline.copy_driver", *words], tmp_path)
     assert values_in_topic(cluster, f"{topic}-out") == wanted
 
 

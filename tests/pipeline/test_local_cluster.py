@@ -32,7 +32,7 @@ def test_an_executor_that_is_killed(broker: Broker, cluster: Cluster, topic: str
     words = [EXECUTORS, broker.bootstrap, topic, f"{topic}-out", str(tmp_path / "checkpoint")]
     given = without_java(tmp_path) if java == "from PyPI" else os.environ
     driver = subprocess.run(
-        [sys.executable, "-m", "tests.pipeline.copying", *words],
+        [sys.executable, "-m", "tests.pipeline.copy_driver", *words],
         cwd=root, env={**given, **crash_variables(place)}, capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert driver.returncode == 0, driver.stderr[:4000]

@@ -12,7 +12,7 @@ from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.sasl import plain
 from tailrace.pipeline.kafka.scram import scram
 from tailrace.pipeline.kafka.security import Sasl, tls_context
-from tailrace.pipeline.option_names import Options, access_of, reaching
+from tailrace.pipeline.option_names import Options, access_of, with_bootstrap
 from tailrace.pipeline.source.options import read_options
 
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -128,7 +128,7 @@ def test_the_brokers_of_the_command_line_win(tmp_path: Path) -> None:
     assert brokers("flag:1", options) == "flag:1"
     assert [brokers("", options), brokers("", {}), brokers("", {}, "")] == ["file:1", "127.0.0.1:9092", ""]
     assert access_of("flag:1", options).bootstrap == "flag:1"
-    assert reaching("flag:1", {"Kafka.Bootstrap.Servers": "file:1", "queryId": "q"}) == {
+    assert with_bootstrap("flag:1", {"Kafka.Bootstrap.Servers": "file:1", "queryId": "q"}) == {
         "kafka.bootstrap.servers": "flag:1", "queryId": "q",
     }  # fmt: skip
 

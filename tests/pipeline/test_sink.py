@@ -17,7 +17,7 @@ from tailrace.pipeline.kafka.transactions import Transaction, add_partitions, in
 from tailrace.pipeline.sink.committing import _decision, abort_all, commit_all, complete_decided
 from tailrace.pipeline.sink.options import WriteOptions, write_options
 from tailrace.pipeline.sink.progress import read_progress, transaction_name, write_progress
-from tailrace.pipeline.sink.writing import Attempt, Written, write_rows
+from tailrace.pipeline.sink.write_task import Attempt, TaskCommitMessage, write_rows
 from tailrace.records.opened import open_batch
 from tailrace.records.record import Record
 from tailrace.testing import Broker
@@ -137,7 +137,7 @@ def sink(broker: Broker, topic: str) -> WriteOptions:
     return write_options(given)
 
 
-Task = Callable[..., Written]
+Task = Callable[..., TaskCommitMessage]
 
 
 @pytest.fixture
@@ -145,10 +145,10 @@ def task(cluster: Cluster, sink: WriteOptions, topic: str) -> Task:
     """What a task does, without Spark: a record in a transaction that is left open."""
     make_topic(cluster, topic)
 
-    def run(number: int, batch: int = 0, attempt: int = 0, query: str = "q") -> Written:
+    def run(number: int, batch: int = 0, attempt: int = 0, query: str = "q") -> TaskCommitMessage:
         transaction = init_transactions(cluster, transaction_name(sink.sink_id, number, attempt), sink.timeout_ms)
         write_one(cluster, transaction, topic, b"task %d batch %d" % (number, batch))
-        return Written(number, attempt, query, batch, 1, (topic,), transaction.producer)
+        return TaskCommitMessage(number, attempt, query, batch, 1, (topic,), transaction.producer)
 
     return run
 
@@ -205,7 +205,7 @@ def test_a_crash_between_two_ends_is_completed(cluster: Cluster, sink: WriteOpti
     assert messages[0].producer is not None
     end_transaction(cluster, Transaction(transaction_name(sink.sink_id, 0, 0), messages[0].producer), commit=True)
     # Here the driver died. The batch is run again: its tasks see that it is decided, and write nothing.
-    again = [Written(number, 0, "q", 0, 0, (), None, is_decided=True) for number in range(3)]
+    again = [TaskCommitMessage(number, 0, "q", 0, 0, (), None, is_decided=True) for number in range(3)]
     commit_all(sink, again)
     assert values_in_topic(cluster, topic) == [b"task %d batch 0" % number for number in range(3)]
     progress = read_progress(cluster, sink.sink_id)

@@ -14,7 +14,7 @@ import pytest
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 from tests.pipeline.programs import environment, python_of, root, run, started
-from tests.pipeline.speculating import ROWS_OF_EACH, TASKS
+from tests.pipeline.speculation_driver import ROWS_OF_EACH, TASKS
 from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.topics import make_topic, numbered, write
 
@@ -77,7 +77,7 @@ def test_two_attempts_of_one_task(broker: Broker, cluster: Cluster, topic: str, 
     make_topic(cluster, topic)
     elsewhere = "127.0.0.2"  # Spark runs no second attempt on the host of the first
     variables = environment(PYTHONPATH=f"{root}{os.pathsep}{root / 'src'}")
-    words = [sys.executable, "-m", "tests.pipeline.speculating", master, broker.bootstrap, topic, str(tmp_path)]
+    words = [sys.executable, "-m", "tests.pipeline.speculation_driver", master, broker.bootstrap, topic, str(tmp_path)]
     with worker(master, tmp_path / "second", elsewhere, variables | {"SPARK_LOCAL_IP": elsewhere}):
         run(words, variables, root)
     assert (tmp_path / "attempt-1").exists()

@@ -25,7 +25,7 @@ from tailrace.pipeline.histories.reading import snapshot_of, undamaged_snapshot_
 from tailrace.pipeline.jvm.java import NoJava, find_java
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.option_names import access_of
-from tailrace.pipeline.replaying.wanted import ReplayRange, bounded, demand_sense, ranges_of
+from tailrace.pipeline.replaying.parameters import ReplayParameters, demand_compatible, ranges_of, with_bound
 from tailrace.pipeline.upkeep.safety_check import checked_snapshot
 
 ANSWER_TIMEOUT_S: Final = 10.0  # for a broker that accepts connections and does not answer
@@ -68,11 +68,11 @@ def check_replay(
     history: str, bootstrap: str, *, topic: str, into: str, where: str, start: str, end: str, rate: float,
     keep_partition: bool, options: Mapping[str, str],
 ) -> None:  # fmt: skip
-    demand_sense(where, rate)
+    demand_compatible(where, rate)
     folder = Path(history).absolute()
     partitions = ranges_of(snapshot_of(folder), topic)
-    wanted = ReplayRange(replay_id="", access=access_of(bootstrap, options), history=str(folder), into=into)
-    bounded(bounded(wanted, start, is_start=True), end, is_start=False)
+    wanted = ReplayParameters(replay_id="", access=access_of(bootstrap, options), history=str(folder), into=into)
+    with_bound(with_bound(wanted, start, is_start=True), end, is_start=False)
     count = check_topics(wanted.access, [into])[into]
     highest = max(of.partition for of in partitions)
     if keep_partition and 0 < count <= highest:
@@ -99,7 +99,7 @@ def check_compact(history: str) -> None:
 def check_postgres(
     bootstrap: str, *, topics: Sequence[str], dsn: str, checkpoint: str, options: Mapping[str, str]
 ) -> None:
-    from tailrace.pipeline.postgres.reaching import demand_database
+    from tailrace.pipeline.postgres.connection_check import demand_database
 
     if not topics:
         raise Misused("--topics is empty: name a topic.")

@@ -24,7 +24,7 @@ from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.pipeline.kafka.offsets import Offsets, commit_offsets
 from tailrace.pipeline.option_names import NO_OPTIONS
 from tailrace.pipeline.source.options import ReadOptions
-from tailrace.pipeline.source.splitting import first_of, limited, ranges
+from tailrace.pipeline.source.range_planning import limit_ends, plan_ranges, take_first
 from tailrace.pipeline.tasks import run_tasks
 
 if TYPE_CHECKING:
@@ -151,12 +151,12 @@ class ArchiveRun:
         """The next ranges to archive, limited to what fits in one commit."""
         asked = self._options
         most = asked.max_offsets or OFFSETS_PER_COMMIT_MAX
-        if planned := first_of(planned_earlier(self._history, start, end), most):
+        if planned := take_first(planned_earlier(self._history, start, end), most):
             return planned
-        end = end if asked.max_offsets is None else limited(start, end, asked.max_offsets)
-        most_records = asked.max_records or RECORDS_PER_FILE_MAX
-        planned = ranges(start, end, at_least=asked.min_partitions, most_records=most_records)
-        return planned if asked.max_offsets else first_of(planned, max(most, most_records))
+        end = end if asked.max_offsets is None else limit_ends(start, end, asked.max_offsets)
+        max_records = asked.max_records or RECORDS_PER_FILE_MAX
+        planned = plan_ranges(start, end, min_ranges=asked.min_partitions, max_records=max_records)
+        return planned if asked.max_offsets else take_first(planned, max(most, max_records))
 
     def _add(self, planned: Sequence[OffsetRange], seen: Sequence[ArchivedRange]) -> None:
         save_planned(self._history, planned)

@@ -122,8 +122,8 @@ def _is_there(one: ArchivedRange, starts: Offsets, ends: Offsets) -> bool:
 def _compared(
     spark: "SparkSession", ranges: Sequence[ArchivedRange], access: Access, shrinking: Sequence[str]
 ) -> tuple[list[Finding], list[str]]:
-    things = [one.to_dict() for one in ranges]
-    answers = run_tasks(spark, "tailrace.pipeline.histories.live_comparison:refetch_range", things, access.to_dict())
+    inputs = [one.to_dict() for one in ranges]
+    answers = run_tasks(spark, "tailrace.pipeline.histories.live_comparison:refetch_range", inputs, access.to_dict())
     return differences(ranges, [DayInLog(**day) for answer in answers for day in answer], shrinking)
 
 

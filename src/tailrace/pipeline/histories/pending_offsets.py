@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tailrace.pipeline.failure import DataLost
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, recheck_ends, start_offsets
-from tailrace.pipeline.source.edges import resolve
+from tailrace.pipeline.source.offset_spec import resolve
 from tailrace.pipeline.source.options import ReadOptions
 
 

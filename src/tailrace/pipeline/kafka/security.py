@@ -14,11 +14,8 @@ from tailrace.pipeline.failure import NoBrokerAvailable, PipelineFailed
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 MECHANISMS: Final[tuple[Mechanism, ...]] = get_args(Mechanism)
 TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")  # Java's names, oldest first
-CONNECTION_CLOSED: Final = (
-    ssl.SSLEOFError,
-    ssl.SSLZeroReturnError,
-    ssl.SSLSyscallError,
-)  # e.g. when a broker is stopping
+# For example when a broker is stopping.
+CONNECTION_CLOSED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 SECURITY_HINT: Final = (
     "If that stays so: does this port want TLS, or none, or a certificate, or a login? kafka.security.protocol and "

@@ -80,7 +80,7 @@ def checksum(producers: Iterable[ProducerId]) -> int:
     return zlib.crc32(json.dumps(list(producers)).encode())
 
 
-def finish(cluster: Cluster, sink: str, progress: Progress) -> None:
+def commit_transactions(cluster: Cluster, sink: str, progress: Progress) -> None:
     """Commit the transactions of a decided batch that are still open.
 
     Raise, and commit nothing, when one of the transactions is neither open nor committed, or is another producer's.

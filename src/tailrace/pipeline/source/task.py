@@ -36,7 +36,7 @@ class ReadTask:
         with self.access.cluster() as cluster:
             while requested.start < requested.end:
                 if not self.fail_on_data_loss:
-                    requested = still_there(cluster, requested)
+                    requested = available_part(cluster, requested)
                 try:
                     for rows, after in self._rows(cluster, requested):
                         yield rows
@@ -58,7 +58,7 @@ class ReadTask:
                     yield to_rows(inside, *requested.partition, self.columns), int(inside.offset[-1]) + 1
 
 
-def still_there(cluster: Cluster, requested: OffsetRange) -> OffsetRange:
+def available_part(cluster: Cluster, requested: OffsetRange) -> OffsetRange:
     """The part of a range that is still in the log; an empty range if the log starts after it or ends before it."""
     of = requested.partition
     first = start_offsets(cluster, [of])[of]

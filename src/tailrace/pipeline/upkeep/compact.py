@@ -79,8 +79,8 @@ def compact(
 
 
 def _merge(spark: "SparkSession", folder: Path, some: Sequence[Sequence[ArchivedRange]]) -> list[ArchivedRange]:
-    things = [[one.to_dict() for one in group] for group in some]
-    answers = run_tasks(spark, "tailrace.pipeline.upkeep.merging:merge_ranges", things, str(folder))
+    inputs = [[one.to_dict() for one in group] for group in some]
+    answers = run_tasks(spark, "tailrace.pipeline.upkeep.merging:merge_ranges", inputs, str(folder))
     found = [archived_range_from(told) for told, wrong in answers if not wrong]
     wrongs = [wrong for _, wrong in answers if wrong]
     if wrongs:

@@ -2,7 +2,7 @@
 
 To start quickly, this script is run by its path, in an interpreter that does not search for packages:
 
-    python -IS hand_over.py PYTHON DOOR -m pyspark.daemon pyspark.worker
+    python -IS python_forwarder.py PYTHON DOOR -m pyspark.daemon pyspark.worker
 
 Other kinds of calls, and calls that no ready process accepts, run in the ordinary interpreter.
 """

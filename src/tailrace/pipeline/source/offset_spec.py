@@ -18,75 +18,75 @@ Where = Literal["earliest", "latest", "offsets", "times", "time"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class OffsetSpec:
     where: Where
-    told: Offsets = field(default_factory=dict)  # offsets or timestamps per partition
+    by_partition: Offsets = field(default_factory=dict)  # offsets or timestamps per partition
     time_ms: int = -1  # one timestamp for all partitions
-    none_that_late: Literal["error", "latest"] = "error"
+    if_no_record: Literal["error", "latest"] = "error"
 
     @property
-    def needs_memory(self) -> bool:
+    def changes_over_time(self) -> bool:
         """Whether resolving the edge again later may give other offsets."""
         return (
             self.where == "latest"
-            or (self.where == "offsets" and LATEST in self.told.values())
-            or (self.where in ("time", "times") and self.none_that_late == "latest")
+            or (self.where == "offsets" and LATEST in self.by_partition.values())
+            or (self.where in ("time", "times") and self.if_no_record == "latest")
         )
 
 
-def starting_edge(options: Options, mode: str) -> Edge:
+def starting_spec(options: Options, mode: str) -> OffsetSpec:
     strategy = options.one_of("startingOffsetsByTimestampStrategy", ("error", "latest"), "error")
-    none_that_late: Literal["error", "latest"] = "latest" if strategy == "latest" else "error"
+    if_no_record: Literal["error", "latest"] = "latest" if strategy == "latest" else "error"
     if "startingTimestamp" in options:
-        return Edge(where="time", time_ms=_time("startingTimestamp", options), none_that_late=none_that_late)
+        return OffsetSpec(where="time", time_ms=_time("startingTimestamp", options), if_no_record=if_no_record)
     if "startingOffsetsByTimestamp" in options:
         told = parse_offsets("startingOffsetsByTimestamp", options["startingOffsetsByTimestamp"])
-        return Edge(where="times", told=told, none_that_late=none_that_late)
+        return OffsetSpec(where="times", by_partition=told, if_no_record=if_no_record)
     default = "earliest" if mode == "batch" else "latest"
-    edge = _offsets_edge("startingOffsets", options.text("startingOffsets", default))
-    if mode == "batch" and edge.needs_memory:
+    spec = _spec_from_text("startingOffsets", options.text("startingOffsets", default))
+    if mode == "batch" and spec.changes_over_time:
         raise PipelineFailed("startingOffsets: a batch read that starts at `latest` would read nothing")
-    return edge
+    return spec
 
 
-def ending_edge(options: Options) -> Edge:
+def ending_spec(options: Options) -> OffsetSpec:
     if "endingTimestamp" in options:
-        return Edge(where="time", time_ms=_time("endingTimestamp", options), none_that_late="latest")
+        return OffsetSpec(where="time", time_ms=_time("endingTimestamp", options), if_no_record="latest")
     if "endingOffsetsByTimestamp" in options:
         told = parse_offsets("endingOffsetsByTimestamp", options["endingOffsetsByTimestamp"])
-        return Edge(where="times", told=told, none_that_late="latest")
-    edge = _offsets_edge("endingOffsets", options.text("endingOffsets", "latest"))
-    if edge.where == "earliest" or EARLIEST in edge.told.values():
+        return OffsetSpec(where="times", by_partition=told, if_no_record="latest")
+    spec = _spec_from_text("endingOffsets", options.text("endingOffsets", "latest"))
+    if spec.where == "earliest" or EARLIEST in spec.by_partition.values():
         raise PipelineFailed("endingOffsets: a read that ends at `earliest` would read nothing")
-    return edge
+    return spec
 
 
-def resolve(cluster: Cluster, edge: Edge, partitions: list[TopicPartition], *, committed: bool) -> Offsets:
+def resolve(cluster: Cluster, spec: OffsetSpec, partitions: list[TopicPartition], *, committed: bool) -> Offsets:
     """The offset of the edge in every partition."""
-    match edge.where:
+    match spec.where:
         case "earliest":
             return start_offsets(cluster, partitions)
         case "latest":
             return end_offsets(cluster, partitions, committed=committed)
         case "offsets":
-            return _given(cluster, edge, partitions, committed=committed)
+            return _given(cluster, spec, partitions, committed=committed)
         case "time":
-            return _at_times(cluster, edge, dict.fromkeys(partitions, edge.time_ms), committed=committed)
+            return _at_times(cluster, spec, dict.fromkeys(partitions, spec.time_ms), committed=committed)
         case "times":
-            _demand_all(edge, partitions)
-            return _at_times(cluster, edge, {one: edge.told[one] for one in partitions}, committed=committed)
+            _demand_all(spec, partitions)
+            return _at_times(cluster, spec, {one: spec.by_partition[one] for one in partitions}, committed=committed)
 
 
-def _given(cluster: Cluster, edge: Edge, partitions: list[TopicPartition], *, committed: bool) -> Offsets:
-    _demand_all(edge, partitions)
-    named = {one: edge.told[one] for one in partitions if edge.told[one] in (EARLIEST, LATEST)}
-    return {one: edge.told[one] for one in partitions} | offsets_at(cluster, named, committed=committed)
+def _given(cluster: Cluster, spec: OffsetSpec, partitions: list[TopicPartition], *, committed: bool) -> Offsets:
+    _demand_all(spec, partitions)
+    named = {one: spec.by_partition[one] for one in partitions if spec.by_partition[one] in (EARLIEST, LATEST)}
+    return {one: spec.by_partition[one] for one in partitions} | offsets_at(cluster, named, committed=committed)
 
 
-def _at_times(cluster: Cluster, edge: Edge, times: Offsets, *, committed: bool) -> Offsets:
+def _at_times(cluster: Cluster, spec: OffsetSpec, times: Offsets, *, committed: bool) -> Offsets:
     found = offsets_at(cluster, times, committed=committed)
     too_late = [one for one, offset in found.items() if offset < 0]
-    if too_late and edge.none_that_late == "error":
+    if too_late and spec.if_no_record == "error":
         raise PipelineFailed(
             f"no record of {too_late[0]} is as late as {times[too_late[0]]}; to start at the end of such partitions, "
             'set startingOffsetsByTimestampStrategy = "latest"'
@@ -94,20 +94,20 @@ def _at_times(cluster: Cluster, edge: Edge, times: Offsets, *, committed: bool) 
     return found | end_offsets(cluster, too_late, committed=committed)
 
 
-def _demand_all(edge: Edge, partitions: list[TopicPartition]) -> None:
-    missing = [str(one) for one in partitions if one not in edge.told]
+def _demand_all(spec: OffsetSpec, partitions: list[TopicPartition]) -> None:
+    missing = [str(one) for one in partitions if one not in spec.by_partition]
     if missing:
         raise PipelineFailed(f"offsets have to be given for every partition; missing: {', '.join(missing)}")
 
 
-def _offsets_edge(name: str, value: str) -> Edge:
+def _spec_from_text(name: str, value: str) -> OffsetSpec:
     if value.lower() == "earliest":
-        return Edge(where="earliest")
+        return OffsetSpec(where="earliest")
     if value.lower() == "latest":
-        return Edge(where="latest")
+        return OffsetSpec(where="latest")
     if not value.lstrip().startswith("{"):
         raise PipelineFailed(f"{name} = {value!r}: it is earliest, latest, or JSON of offsets by topic and partition")
-    return Edge(where="offsets", told=parse_offsets(name, value))
+    return OffsetSpec(where="offsets", by_partition=parse_offsets(name, value))
 
 
 def _time(name: str, options: Options) -> int:

@@ -14,7 +14,7 @@ from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import committed_offsets
 from tailrace.pipeline.sink.committing import abort_all
 from tailrace.pipeline.sink.options import write_options
-from tailrace.pipeline.sink.writing import Attempt, write_rows
+from tailrace.pipeline.sink.write_task import Attempt, write_rows
 from tailrace.pipeline.source.batch import BatchReader
 from tailrace.pipeline.source.offset_json import OffsetJson
 from tailrace.pipeline.source.options import read_options

@@ -25,6 +25,7 @@ from tests.pipeline.test_empty_fetch_responses import (
     test_a_range_that_is_not_there_is_not_taken_for_read,
     test_compaction_may_have_left_nothing,
 )
+from tests.pipeline.test_event_time_windows import test_windows_with_late_records_over_restarts
 from tests.pipeline.test_histories import (
     test_a_healthy_history_is_complete,
     test_a_history_that_retention_overtook_is_no_false_alarm,
@@ -71,6 +72,5 @@ from tests.pipeline.test_streaming_reads import (
     test_a_start_at_latest_is_remembered_under_the_query_id,
     test_records_lost_between_two_runs,
 )
-from tests.pipeline.test_windows import test_windows_with_late_records_over_restarts
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.foreign]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
 from tailrace.pipeline.kafka.cluster import TopicPartition
-from tailrace.pipeline.source.narrowing import bounds_of
+from tailrace.pipeline.source.filter_bounds import bounds_of
 
 MEANINGS: dict[type[Any], Any] = {
     EqualTo: operator.eq, GreaterThan: operator.gt, GreaterThanOrEqual: operator.ge, LessThan: operator.lt,

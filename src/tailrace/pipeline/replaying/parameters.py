@@ -16,7 +16,7 @@ from tailrace.pipeline.kafka.cluster import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayRange:
+class ReplayParameters:
     """Which records of a partition to replay, and how."""
 
     replay_id: str
@@ -33,7 +33,7 @@ class ReplayRange:
     per_second: float = 0.0  # records per second; 0: no limit
 
 
-def demand_sense(where: str, per_second: float) -> None:
+def demand_compatible(where: str, per_second: float) -> None:
     """`PipelineFailed` for options that exclude each other."""
     if where and per_second:
         raise PipelineFailed(
@@ -54,24 +54,24 @@ def ranges_of(snapshot: Snapshot, topic: str) -> dict[TopicPartition, list[Archi
     return found
 
 
-def bounded(wanted: ReplayRange, text: str, *, is_start: bool) -> ReplayRange:
-    """Return `wanted` with the start or end given by `text`, which is an offset or a time."""
+def with_bound(parameters: ReplayParameters, text: str, *, is_start: bool) -> ReplayParameters:
+    """Return `parameters` with the start or end given by `text`, which is an offset or a time."""
     if not text:
-        return wanted
+        return parameters
     if text.isdecimal():
-        return replace(wanted, first=int(text)) if is_start else replace(wanted, end=int(text))
+        return replace(parameters, first=int(text)) if is_start else replace(parameters, end=int(text))
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise PipelineFailed(f"{text!r} is neither an offset nor a time such as 2026-11-16T08:00") from None
     ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-    return replace(wanted, earliest_ms=ms) if is_start else replace(wanted, latest_ms=ms)
+    return replace(parameters, earliest_ms=ms) if is_start else replace(parameters, latest_ms=ms)
 
 
-def default_id(history_id: str, topic: str, where: str, wanted: ReplayRange) -> str:
+def default_id(history_id: str, topic: str, where: str, parameters: ReplayParameters) -> str:
     """An id that is the same for every run of the same replay of the same history, and unique to it.
 
     The brokers, the history's folder and the rate are not part of the id."""
     aside = ("replay_id", "access", "history", "per_second")
-    told = {name: value for name, value in asdict(wanted).items() if name not in aside}
+    told = {name: value for name, value in asdict(parameters).items() if name not in aside}
     return sha256(json.dumps([history_id, topic, where, told]).encode()).hexdigest()[:16]

@@ -9,7 +9,7 @@ _OURS: Final = re.compile(r"tailrace\.pipeline\.failure\.\w+: (.*)")
 _THEIRS: Final = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
 
 
-def is_sparks_own(error: BaseException) -> bool:
+def is_spark_error(error: BaseException) -> bool:
     """Whether Spark itself failed, not a Tailrace task or check running in Spark: then Spark's log may say more."""
     is_of_spark = type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
     return is_of_spark and not _OURS.search(str(error))

@@ -11,22 +11,22 @@ from tailrace.pipeline.kafka.cluster import TopicPartition
 from tailrace.pipeline.kafka.fetching import OffsetRange
 
 
-def ranges(
+def plan_ranges(
     start: Mapping[TopicPartition, int],
     end: Mapping[TopicPartition, int],
     *,
-    at_least: int | None = None,
-    most_records: int | None = None,
+    min_ranges: int | None = None,
+    max_records: int | None = None,
 ) -> list[OffsetRange]:
     whole = [OffsetRange(partition=one, start=start[one], end=end[one]) for one in sorted(end) if start[one] < end[one]]
-    if most_records is not None:
-        whole = [piece for one in whole for piece in cut(one, -(-(one.end - one.start) // most_records))]
-    if at_least is not None and whole and len(whole) < at_least:
-        whole = [piece for one in whole for piece in cut(one, _share(one, whole, at_least))]
+    if max_records is not None:
+        whole = [piece for one in whole for piece in split_range(one, -(-(one.end - one.start) // max_records))]
+    if min_ranges is not None and whole and len(whole) < min_ranges:
+        whole = [piece for one in whole for piece in split_range(one, _share(one, whole, min_ranges))]
     return whole
 
 
-def first_of(planned: Sequence[OffsetRange], most: int) -> list[OffsetRange]:
+def take_first(planned: Sequence[OffsetRange], most: int) -> list[OffsetRange]:
     """The planned ranges that together have at most `most` offsets; ranges nearest to a partition's start first.
     A range is never included without the ranges before it in the same partition."""
     begin: dict[TopicPartition, int] = {}
@@ -41,7 +41,7 @@ def first_of(planned: Sequence[OffsetRange], most: int) -> list[OffsetRange]:
     return found
 
 
-def cut(one: OffsetRange, pieces: int) -> list[OffsetRange]:
+def split_range(one: OffsetRange, pieces: int) -> list[OffsetRange]:
     """Split a range into `pieces` ranges whose lengths differ by at most 1; fewer if it has fewer offsets."""
     length = one.end - one.start
     pieces = max(1, min(pieces, length))
@@ -49,12 +49,12 @@ def cut(one: OffsetRange, pieces: int) -> list[OffsetRange]:
     return [OffsetRange(partition=one.partition, start=first, end=last) for first, last in pairwise(edges)]
 
 
-def _share(one: OffsetRange, whole: Sequence[OffsetRange], at_least: int) -> int:
+def _share(one: OffsetRange, whole: Sequence[OffsetRange], min_ranges: int) -> int:
     total = sum(other.end - other.start for other in whole)
-    return -(-(one.end - one.start) * at_least // total)
+    return -(-(one.end - one.start) * min_ranges // total)
 
 
-def limited(
+def limit_ends(
     start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], most: int
 ) -> dict[TopicPartition, int]:
     """End offsets lowered so that at most about `most` offsets are read; each partition gets its share of them."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 
-def in_order(paths: Sequence[Path]) -> Iterator[pa.Table]:
+def read_in_offset_order(paths: Sequence[Path]) -> Iterator[pa.Table]:
     """Yield tables of records whose offsets increase across all tables."""
     readers = [_row_groups(path) for path in paths]
     if len(readers) == 1:

@@ -26,11 +26,11 @@ from tailrace.pipeline.kafka.transactions import (
 )
 from tailrace.pipeline.sink.options import WriteOptions
 from tailrace.pipeline.sink.progress import read_progress, transaction_name
-from tailrace.pipeline.sink.rows import Counts, Sorting
+from tailrace.pipeline.sink.rows import PartitionCounts, RowPartitioner
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class TaskCommitMessage(WriterCommitMessage):
     """The commit message that a task sends to the driver."""
 
     task: int
@@ -52,7 +52,7 @@ class Attempt(NamedTuple):
     batch: int
 
 
-def this_attempt(job: str) -> Attempt:
+def current_attempt(job: str) -> Attempt:
     """The current task attempt, from Spark's `TaskContext`. A batch write has no query id; `job` is used instead."""
     context = TaskContext.get()
     query = context.getLocalProperty("sql.streaming.queryId") or job
@@ -60,11 +60,11 @@ def this_attempt(job: str) -> Attempt:
     return Attempt(context.partitionId(), context.attemptNumber(), query, batch)
 
 
-def write_rows(options: WriteOptions, batches: Iterator[pa.RecordBatch], by: Attempt) -> Written:
+def write_rows(options: WriteOptions, batches: Iterator[pa.RecordBatch], by: Attempt) -> TaskCommitMessage:
     """Write a task's rows."""
     with options.access.cluster() as cluster:
         if options.exactly_once and _is_decided(cluster, options.sink_id, by.query, by.batch):
-            return Written(*by, 0, (), None, is_decided=True)
+            return TaskCommitMessage(*by, 0, (), None, is_decided=True)
         producer, transaction = _producer(cluster, options, by)
         try:
             _write(cluster, options, producer, batches)
@@ -74,7 +74,7 @@ def write_rows(options: WriteOptions, batches: Iterator[pa.RecordBatch], by: Att
             raise
     topics = tuple(sorted({one.topic: None for one in producer.partitions()}))
     used = transaction.producer if transaction is not None and producer.written else None
-    return Written(*by, producer.written, topics, used)
+    return TaskCommitMessage(*by, producer.written, topics, used)
 
 
 def _write(cluster: Cluster, options: WriteOptions, producer: Producer, batches: Iterator[pa.RecordBatch]) -> None:
@@ -82,9 +82,9 @@ def _write(cluster: Cluster, options: WriteOptions, producer: Producer, batches:
         producer.flush()  # a connection that still waits for a response cannot take another request
         return cluster.partitions(topics)
 
-    sorting, counts = Sorting(options.topic, int(time.time() * 1000)), Counts(partitions)
+    partitioner, counts = RowPartitioner(options.topic, int(time.time() * 1000)), PartitionCounts(partitions)
     for rows in batches:
-        for partition, those in sorting.sorted(rows, counts):
+        for partition, those in partitioner.by_partition(rows, counts):
             producer.write(partition, those)
     producer.flush()
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailrace.pipeline.jvm.reasons import reason
+from tailrace.pipeline.jvm.error_reasons import reason
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 from tests.pipeline.topics import make_topic, numbered, write

@@ -35,13 +35,13 @@ def colour_of(place: int) -> str:
     return COLOURS[place] if place < len(COLOURS) else COLOUR_OF_OTHERS
 
 
-def faint(colour: str) -> str:
+def translucent(colour: str) -> str:
     """The same colour, transparent, to fill an area without hiding others."""
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},0.13)"
 
 
-def shown(name: str) -> str:
+def display_name(name: str) -> str:
     """A name for a legend or an axis: escaped, and shortened in the middle if it is long."""
     if len(name) > NAME_SHOWN_MAX:
         half = NAME_SHOWN_MAX // 2
@@ -62,7 +62,7 @@ def time_text(ms: int) -> str:
 
 def is_row(names: Sequence[str]) -> bool:
     """Whether a legend with these names fits in one row."""
-    return sum(len(shown(name)) + LINE_SAMPLE for name in names) <= ROW_SHOWN_MAX
+    return sum(len(display_name(name)) + LINE_SAMPLE for name in names) <= ROW_SHOWN_MAX
 
 
 def legend(names: Sequence[str], top: float) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def legend(names: Sequence[str], top: float) -> dict[str, Any]:
     return {"orientation": "v", "yanchor": "top", "y": top, "x": 1.01, "font": {"size": 11}, "tracegroupgap": 0}
 
 
-def laid_out(figure: "Figure", height: int, **more: Any) -> "Figure":
+def apply_layout(figure: "Figure", height: int, **more: Any) -> "Figure":
     """Apply the layout that all figures share, and return the figure."""
     figure.update_layout(
         template="none",
@@ -88,6 +88,6 @@ def laid_out(figure: "Figure", height: int, **more: Any) -> "Figure":
     return figure
 
 
-def extra(lines: Sequence[str]) -> str:
+def hover_template(lines: Sequence[str]) -> str:
     """A hover template: these lines of text, and beside them the full name of the trace."""
     return "<br>".join(lines) + "<extra>%{meta}</extra>"

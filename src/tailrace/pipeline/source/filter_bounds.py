@@ -13,7 +13,7 @@ NO_END: Final = 2**63 - 1
 
 
 @dataclass(slots=True, kw_only=True)
-class Bounds:
+class FilterBounds:
     topics: tuple[Any, ...] | None = None  # None: any topic
     partitions: tuple[Any, ...] | None = None
     first_partition: int = 0
@@ -31,15 +31,15 @@ class Bounds:
         )
 
 
-def bounds_of(filters: Iterable[Filter]) -> Bounds:
-    bounds = Bounds()
+def bounds_of(filters: Iterable[Filter]) -> FilterBounds:
+    bounds = FilterBounds()
     for one in filters:
         if isinstance(one, EqualTo | In | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual):
             _narrow(bounds, one, one.attribute[0])
     return bounds
 
 
-def _narrow(bounds: Bounds, one: Filter, column: str) -> None:
+def _narrow(bounds: FilterBounds, one: Filter, column: str) -> None:
     match column, one:
         case "topic", EqualTo() | In():
             bounds.topics = _both(bounds.topics, _values(one))
@@ -68,7 +68,7 @@ def _span(one: Any) -> tuple[int, int]:
             return (min(known), max(known) + 1) if known else (0, NO_END)
 
 
-def _narrow_time(bounds: Bounds, earliest_ms: int) -> None:
+def _narrow_time(bounds: FilterBounds, earliest_ms: int) -> None:
     """Apply a lower bound after 1970 only: records without a timestamp have -1, and no lookup by time finds them."""
     if earliest_ms > 0:
         bounds.earliest_ms = max(bounds.earliest_ms or 0, earliest_ms)

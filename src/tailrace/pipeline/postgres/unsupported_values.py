@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 UTC_TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
 
-def fitting(column: pa.Array) -> pa.Array:
+def null_unsupported(column: pa.Array) -> pa.Array:
     """The column, with null where a value does not fit."""
     if pa.types.is_string(column.type):
         return _where(pc.invert(pc.match_substring(column, "\0")), column)

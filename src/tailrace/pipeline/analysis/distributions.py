@@ -5,7 +5,14 @@ from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Final
 
 from tailrace.model.frozen import frozen
-from tailrace.pipeline.analysis.drawing import colour_of, escaped, extra, laid_out, legend, shown
+from tailrace.pipeline.analysis.figure_style import (
+    apply_layout,
+    colour_of,
+    display_name,
+    escaped,
+    hover_template,
+    legend,
+)
 from tailrace.pipeline.analysis.report import PARTITIONS_DRAWN_MAX, TOPICS_DRAWN_MAX, PartitionShare, Report
 
 if TYPE_CHECKING:
@@ -47,11 +54,13 @@ def sizes(report: Report) -> "Figure":
             Bar(
                 x=labels, y=[100 * counts.get(bits, 0) / total for bits in between],
                 customdata=[[size_name(bits), counts.get(bits, 0)] for bits in between],
-                name=shown(line.name), meta=escaped(line.name), marker={"color": colour_of(place)},
-                hovertemplate=extra(["%{customdata[0]}: %{y:.3~g} %", "%{customdata[1]:,} messages"]),
+                name=display_name(line.name), meta=escaped(line.name), marker={"color": colour_of(place)},
+                hovertemplate=hover_template(["%{customdata[0]}: %{y:.3~g} %", "%{customdata[1]:,} messages"]),
             )
         )  # fmt: skip
-    laid_out(figure, SIZES_PX, bargap=0.15, showlegend=True, legend=legend([line.name for line in report.sizes], 1.0))
+    apply_layout(
+        figure, SIZES_PX, bargap=0.15, showlegend=True, legend=legend([line.name for line in report.sizes], 1.0)
+    )
     figure.update_xaxes(title_text="size of a message's value (bytes)", type="category")
     figure.update_yaxes(title_text="share of the topic's messages (%)", rangemode="tozero")
     return figure
@@ -74,7 +83,7 @@ def shares(report: Report) -> "Figure":
     drawn = [one.topic for one in report.totals[:TOPICS_DRAWN_MAX]]
     by_topic = {topic: list(those) for topic, those in groupby(report.partitions, lambda one: one.topic)}
     figure = Figure([_row(place, topic, by_topic[topic]) for place, topic in enumerate(drawn)])
-    laid_out(figure, AROUND_PX + ROW_PX * len(drawn), barmode="overlay", bargap=0.25, showlegend=False)
+    apply_layout(figure, AROUND_PX + ROW_PX * len(drawn), barmode="overlay", bargap=0.25, showlegend=False)
     figure.update_layout(coloraxis=_share_colours())
     figure.update_xaxes(title_text="share of the topic's messages (%)", range=[0, 100])
     labels = [_label(topic, by_topic[topic]) for topic in drawn]  # not y values: shortened names may be equal
@@ -92,8 +101,8 @@ def _row(place: int, topic: str, partitions: Sequence[PartitionShare]) -> "Bar":
     lengths = [100 * piece.messages / total for piece in pieces]
     times_even = [length / even / piece.partitions for length, piece in zip(lengths, pieces, strict=True)]
     return Bar(
-        y=[place] * len(pieces), x=lengths, base=[0, *accumulate(lengths[:-1])], orientation="h", name=shown(topic),
-        meta=escaped(topic),
+        y=[place] * len(pieces), x=lengths, base=[0, *accumulate(lengths[:-1])], orientation="h",
+        name=display_name(topic), meta=escaped(topic),
         text=[piece.name if length >= NAMED_MIN else "" for piece, length in zip(pieces, lengths, strict=True)],
         textposition="inside", insidetextanchor="middle", textangle=0,
         customdata=[
@@ -101,7 +110,7 @@ def _row(place: int, topic: str, partitions: Sequence[PartitionShare]) -> "Bar":
             for piece, length, ratio in zip(pieces, lengths, times_even, strict=True)
         ],
         marker={"color": times_even, "coloraxis": "coloraxis", "line": {"width": 1.5, "color": "rgba(128,128,128,.6)"}},
-        hovertemplate=extra(
+        hovertemplate=hover_template(
             ["partition %{customdata[0]}: %{customdata[1]:.3~g} %", "%{customdata[2]:,} messages",
              "%{customdata[3]:.3~g} times an even share"]
         ),
@@ -111,7 +120,11 @@ def _row(place: int, topic: str, partitions: Sequence[PartitionShare]) -> "Bar":
 def _label(topic: str, partitions: Sequence[PartitionShare]) -> str:
     """The topic, and how many of its partitions are empty and thus not visible."""
     empty = sum(not one.messages for one in partitions)
-    return f"{shown(topic)}<br><sup>{empty} of {len(partitions)} partitions empty</sup>" if empty else shown(topic)
+    return (
+        f"{display_name(topic)}<br><sup>{empty} of {len(partitions)} partitions empty</sup>"
+        if empty
+        else display_name(topic)
+    )
 
 
 def _pieces(partitions: Sequence[PartitionShare]) -> Iterator[Piece]:

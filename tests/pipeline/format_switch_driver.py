@@ -2,7 +2,7 @@
 
 A process of its own, since Spark's kafka connector may need another Spark than the installed one:
 
-    python -m tests.pipeline.moving '{"bootstrap": …}'
+    python -m tests.pipeline.format_switch_driver '{"bootstrap": …}'
 
 Each stop is in the midst of things: records are left, and the commit of the last batch is taken back, as if the driver
 had died before it; so the next format runs a batch that the one before has planned.

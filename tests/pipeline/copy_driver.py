@@ -1,6 +1,6 @@
 """A driver of its own: copies a topic into another, exactly once, up to what is there now.
 
-python -m tests.pipeline.copying MASTER BOOTSTRAP TOPIC INTO CHECKPOINT
+python -m tests.pipeline.copy_driver MASTER BOOTSTRAP TOPIC INTO CHECKPOINT
 """
 
 import sys

@@ -2,7 +2,7 @@
 
 The task of the first rows waits until its second attempt has begun, which only speculation starts; then both write.
 
-python -m tests.pipeline.speculating MASTER BOOTSTRAP INTO FOLDER
+python -m tests.pipeline.speculation_driver MASTER BOOTSTRAP INTO FOLDER
 """
 
 import sys
