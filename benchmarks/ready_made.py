@@ -7,8 +7,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from benchmarks.spark_loads import PARTITIONS, Load, one_batch
-from tailrace.pipeline.arrow.choosing import choose
 from tailrace.pipeline.arrow.columns import decode
+from tailrace.pipeline.arrow.visible_batches import select_visible
 from tailrace.pipeline.source.rows import to_rows
 from tailrace.pipeline.source.schema import SPARK_TYPES, row_schema
 
@@ -29,7 +29,7 @@ class ReadyReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         raw, _ = one_batch(self._load)
         at_once = max(1, min(self._load.batches, FETCH_BYTES // len(raw)))
-        columns = decode(choose(raw * at_once))
+        columns = decode(select_visible(raw * at_once))
         assert columns is not None
         names = [name for name in SPARK_TYPES if name != "headers"]
         rows = to_rows(columns, "ready", partition.value, names)

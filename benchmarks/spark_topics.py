@@ -17,7 +17,7 @@ BATCH_MAX_BYTES: Final = 16 * MiB
 def make_topic(cluster: Cluster, name: str) -> None:
     room = NewTopicConfig(name="max.message.bytes", value=str(BATCH_MAX_BYTES))
     wanted = NewTopic(name=name, num_partitions=PARTITIONS, replication_factor=1, configs=(room,))
-    cluster.ask_any(CreateTopicsRequest(topics=(wanted,), timeout_ms=SETTLE_TIMEOUT_MS))
+    cluster.call_any(CreateTopicsRequest(topics=(wanted,), timeout_ms=SETTLE_TIMEOUT_MS))
     deadline = time.monotonic() + SETTLE_TIMEOUT_MS / 1000
     while True:
         try:
@@ -41,6 +41,6 @@ def _write(cluster: Cluster, topic: str, batch: bytes) -> None:
     ones = tuple(PartitionToProduce(partition=number, records=memoryview(batch)) for number in range(PARTITIONS))
     topics = (TopicToProduce(name=topic, partitions=ones),)
     request = ProduceRequest(acks=-1, timeout_ms=SETTLE_TIMEOUT_MS, topics=topics)
-    answer = cluster.until_answered(lambda: cluster.leader(TopicPartition(topic, 0)).call(request))
+    answer = cluster.with_retries(lambda: cluster.leader(TopicPartition(topic, 0)).call(request))
     for one in answer.topics[0].partitions:
         check(one.error_code, f"fill {topic}")

@@ -39,24 +39,24 @@ class CrashPlace(NamedTuple):
 
 
 PLACES: Final = {
-    "source: offsets planned": CrashPlace("source.stream", "ranges", "before"),
+    "source: offsets planned": CrashPlace("source.stream", "plan_ranges", "before"),
     "source: rows read": CrashPlace("source.task", "ReadTask._rows", "after each row"),
     "archive: records fetched": CrashPlace("histories.writing", "DayFile.finish", "before"),
     "archive: files written": CrashPlace("histories.writing", "_holes", "before"),
     "archive: before the commit": CrashPlace("histories.archive", "commit_batch", "before"),
     "archive: committed": CrashPlace("histories.archive", "commit_batch", "after"),
-    "sink: transaction begun": CrashPlace("sink.writing", "_producer", "after"),
-    "sink: rows written": CrashPlace("sink.writing", "write_rows", "after"),
+    "sink: transaction begun": CrashPlace("sink.write_task", "_producer", "after"),
+    "sink: rows written": CrashPlace("sink.write_task", "write_rows", "after"),
     "sink: before the decision": CrashPlace("sink.committing", "_decision", "before"),
     "sink: decided": CrashPlace("sink.committing", "_complete", "before"),
-    "sink: between two commits": CrashPlace("sink.progress", "end", "after"),
-    "sink: committed": CrashPlace("sink.committing", "finish", "after"),
+    "sink: between two commits": CrashPlace("sink.progress", "end_transaction", "after"),
+    "sink: committed": CrashPlace("sink.committing", "commit_transactions", "after"),
     "sink: done": CrashPlace("sink.committing", "_abort_others", "before"),
     "compact: files merged": CrashPlace("upkeep.compact", "_merge", "after"),
     "compact: committed": CrashPlace("upkeep.compact", "_commit", "after"),
     "replay: records written": CrashPlace("replaying.partition", "commit_offsets_within", "before"),
     "replay: offsets moved": CrashPlace("replaying.partition", "commit_offsets_within", "after"),
-    "replay: committed": CrashPlace("replaying.partition", "end", "after"),
+    "replay: committed": CrashPlace("replaying.partition", "end_transaction", "after"),
 }
 
 

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from tailrace.pipeline.arrow import choosing
+from tailrace.pipeline.arrow import visible_batches
 from tailrace.pipeline.histories import committing as history_commits
 from tailrace.pipeline.histories import delta_log
 from tailrace.pipeline.histories.layout import file_path
-from tailrace.pipeline.histories.outlook import Outlook, outlook
+from tailrace.pipeline.histories.pending_offsets import PendingOffsets, pending_offsets
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import Offsets, commit_offsets
-from tailrace.pipeline.kafka.producing import Producer
-from tailrace.pipeline.kafka.transactions import Transaction, new_producer
+from tailrace.pipeline.kafka.producer import Producer
+from tailrace.pipeline.kafka.transactions import Transaction, init_producer_id
 from tailrace.pipeline.postgres import columns
 from tailrace.pipeline.replaying import partition as replaying
-from tailrace.pipeline.sink import committing, writing
+from tailrace.pipeline.sink import committing, write_task
 from tailrace.pipeline.sink.progress import Progress, transaction_name, write_progress
 from tailrace.pipeline.source import stream
 from tailrace.pipeline.source.options import ReadOptions
@@ -48,11 +48,11 @@ def start_at_latest_is_not_kept(patch: pytest.MonkeyPatch) -> None:
 
 
 def checksums_are_not_compared(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(choosing, "_check", nothing)
+    patch.setattr(visible_batches, "_check", nothing)
 
 
 def rows_are_written_without_transactions(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(writing, "_identity", lambda cluster, options, by: (new_producer(cluster), None))
+    patch.setattr(write_task, "_identity", lambda cluster, options, by: (init_producer_id(cluster), None))
 
 
 def attempts_share_a_transaction(patch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def commits_begin_before_the_decision(patch: pytest.MonkeyPatch) -> None:
 
 
 def decided_batches_are_written_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(writing, "_is_decided", lambda *_: False)
+    patch.setattr(write_task, "_is_decided", lambda *_: False)
 
 
 def decided_batches_are_not_completed(patch: pytest.MonkeyPatch) -> None:
@@ -95,10 +95,10 @@ def offsets_are_not_accounted_for(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_archive_begins_with_the_log(patch: pytest.MonkeyPatch) -> None:
-    def forgetful(cluster: Cluster, asked: ReadOptions, _: Offsets) -> Outlook:
-        return outlook(cluster, asked, {})
+    def forgetful(cluster: Cluster, asked: ReadOptions, _: Offsets) -> PendingOffsets:
+        return pending_offsets(cluster, asked, {})
 
-    replace_everywhere(patch, outlook, forgetful)
+    replace_everywhere(patch, pending_offsets, forgetful)
 
 
 def a_batch_begins_anywhere(patch: pytest.MonkeyPatch) -> None:
@@ -127,17 +127,17 @@ def replaced_files_go_at_once(patch: pytest.MonkeyPatch) -> None:
 def progress_moves_after_the_records(patch: pytest.MonkeyPatch) -> None:
     """In a commit of offsets of its own, behind that of the transaction."""
     due: list[tuple[Cluster, str, Offsets]] = []
-    begin_again = Producer.begin_again
+    begin_next_transaction = Producer.begin_next_transaction
 
     def later(cluster: Cluster, _: Transaction, group: str, offsets: Offsets) -> None:
         due.append((cluster, group, offsets))
 
-    def move_and_begin_again(producer: Producer) -> None:
+    def move_and_begin(producer: Producer) -> None:
         commit_offsets(*due.pop())
-        begin_again(producer)
+        begin_next_transaction(producer)
 
     patch.setattr(replaying, "commit_offsets_within", later)
-    patch.setattr(Producer, "begin_again", move_and_begin_again)
+    patch.setattr(Producer, "begin_next_transaction", move_and_begin)
 
 
 def rows_in_postgres_have_no_key(patch: pytest.MonkeyPatch) -> None:

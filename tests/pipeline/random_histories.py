@@ -7,13 +7,13 @@ and after it was archived, and files that were merged since. Made without Spark,
 import random
 from pathlib import Path
 
-from tailrace.pipeline.histories.committing import begin, commit_batch
+from tailrace.pipeline.histories.committing import commit_batch, open_or_create
 from tailrace.pipeline.histories.delta_log import read_log
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, start_offsets
-from tailrace.pipeline.kafka.transactions import end, new_producer, take_over
+from tailrace.pipeline.kafka.transactions import end_transaction, init_producer_id, init_transactions
 from tailrace.pipeline.upkeep.compact import _commit as commit_merged
 from tailrace.pipeline.upkeep.merging import merged
 from tailrace.records.build import build_batch
@@ -26,7 +26,7 @@ from tests.pipeline.topics import make_topic, shorten, write, write_bytes
 def healthy_history(cluster: Cluster, topic: str, folder: Path, dice: random.Random) -> None:
     partitions = [TopicPartition(topic, number) for number in range(dice.randint(1, 2))]
     make_topic(cluster, topic, len(partitions))
-    begin(folder)
+    open_or_create(folder)
     for batch in range(dice.randint(3, 5)):
         for one in partitions:
             _write_some(cluster, one, dice)
@@ -40,15 +40,15 @@ def healthy_history(cluster: Cluster, topic: str, folder: Path, dice: random.Ran
 
 
 def _write_some(cluster: Cluster, of: TopicPartition, dice: random.Random) -> None:
-    by, compression = new_producer(cluster), dice.choice(COMPRESSIONS)
+    by, compression = init_producer_id(cluster), dice.choice(COMPRESSIONS)
     batch = build_batch(
         two_days(10), compression=compression, producer_id=by.id, producer_epoch=by.epoch, base_sequence=0
     )
     write_bytes(cluster, of.topic, bytes(batch), partition=of.partition)
     for _ in range(dice.randint(0, 3)):
-        transaction = take_over(cluster, f"{of}-{dice.randint(0, 1)}", 60_000)
+        transaction = init_transactions(cluster, f"{of}-{dice.randint(0, 1)}", 60_000)
         write_one(cluster, transaction, of.topic, b"in a transaction", of.partition)
-        end(cluster, transaction, commit=dice.random() < 0.5)
+        end_transaction(cluster, transaction, commit=dice.random() < 0.5)
     write(cluster, of.topic, two_days(dice.randint(2, 6), 10), partition=of.partition)
 
 
@@ -57,7 +57,7 @@ def _archive(cluster: Cluster, partitions: list[TopicPartition], folder: Path, d
     starts: Offsets = start_offsets(cluster, partitions) | read_log(folder).ends()
     ends = end_offsets(cluster, partitions, committed=True)
     wanted = [
-        Range(partition=one, start=starts[one], end=ends[one] - dice.randint(0, 1))
+        OffsetRange(partition=one, start=starts[one], end=ends[one] - dice.randint(0, 1))
         for one in partitions
         if starts[one] < ends[one] - 1
     ]

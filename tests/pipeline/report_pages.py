@@ -14,7 +14,7 @@ from tailrace.pipeline.analysis.report import (
     TopicLine,
     TopicTotal,
 )
-from tailrace.pipeline.analysis.tables import Answer
+from tailrace.pipeline.analysis.tables import ResultTable
 
 START_MS = 1_794_900_000_000  # 2026-11-17 07:20:00 UTC
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script><b>%{x}</b> \"a\" 'b' &amp; \u2028"
@@ -43,7 +43,7 @@ def report(*names: str) -> Report:
         ),
         lags=tuple(LagLine(group="billing", topic=name, points=behind) for name in names),
         lag_lines_in_all=len(names),
-        tables=(Answer(title="Topics", columns=("topic", "records"), rows=tuple((name, 17) for name in names)),),
+        tables=(ResultTable(title="Topics", columns=("topic", "records"), rows=tuple((name, 17) for name in names)),),
     )  # fmt: skip
 
 

@@ -19,21 +19,21 @@ from pyspark.sql.types import StructType
 
 from tailrace.model.faults import CorruptBatch
 from tailrace.pipeline.access import Access
-from tailrace.pipeline.arrow.choosing import choose
 from tailrace.pipeline.arrow.columns import decode
+from tailrace.pipeline.arrow.visible_batches import select_visible
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.histories.committing import begin, commit_batch
+from tailrace.pipeline.histories.committing import commit_batch, open_or_create
 from tailrace.pipeline.histories.delta_log import CommitTaken, add_actions, commit, read_log
 from tailrace.pipeline.histories.manifest import ArchivedRange
-from tailrace.pipeline.histories.outlook import outlook
+from tailrace.pipeline.histories.pending_offsets import pending_offsets
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
+from tailrace.pipeline.replaying.parameters import ReplayParameters
 from tailrace.pipeline.replaying.partition import replay_partition
-from tailrace.pipeline.replaying.wanted import ReplayRange
 from tailrace.pipeline.sink.committing import commit_all
 from tailrace.pipeline.sink.options import WriteOptions, write_options
-from tailrace.pipeline.sink.writing import Attempt, Written, write_rows
+from tailrace.pipeline.sink.write_task import Attempt, TaskCommitMessage, write_rows
 from tailrace.pipeline.source.options import read_options
 from tailrace.pipeline.source.stream import StreamReader
 from tailrace.pipeline.upkeep.compact import _commit as commit_merged
@@ -42,7 +42,7 @@ from tailrace.pipeline.upkeep.vacuum import vacuum
 from tailrace.records.build import build_batch
 from tests.pipeline.crash_places import dying_at
 from tests.pipeline.damage import change_value
-from tests.pipeline.test_sink import seen
+from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.topics import make_topic, numbered, write
 
 
@@ -61,13 +61,13 @@ class Stage:
         given = {"topic": self.topic, "exactlyOnce": "true", "sinkId": self.topic}
         return write_options({"kafka.bootstrap.servers": self.bootstrap, **given})
 
-    def task(self, number: int, attempt: int = 0) -> Written:
+    def task(self, number: int, attempt: int = 0) -> TaskCommitMessage:
         """A task that writes its one row."""
         rows = pa.record_batch({"value": pa.array([b"row %d" % number])})
         return write_rows(self.sink(), iter([rows]), Attempt(number, attempt, "query", 0))
 
     def archived(self, start: int, end: int) -> ArchivedRange:
-        return archive_range(self.cluster, Range(partition=self.of, start=start, end=end), self.folder)
+        return archive_range(self.cluster, OffsetRange(partition=self.of, start=start, end=end), self.folder)
 
 
 def came_of(wanted: Sequence[object], got: Sequence[object]) -> str:
@@ -79,7 +79,7 @@ def came_of(wanted: Sequence[object], got: Sequence[object]) -> str:
 
 
 def rows_seen(stage: Stage, tasks: int) -> str:
-    return came_of([b"row %d" % number for number in range(tasks)], seen(stage.cluster, stage.topic))
+    return came_of([b"row %d" % number for number in range(tasks)], values_in_topic(stage.cluster, stage.topic))
 
 
 def a_task_is_run_again(stage: Stage) -> str:
@@ -136,7 +136,7 @@ def the_first_of_two_attempts_wins(stage: Stage) -> str:
 def ten_records(stage: Stage) -> None:
     make_topic(stage.cluster, stage.topic)
     write(stage.cluster, stage.topic, numbered(10))
-    begin(stage.folder)
+    open_or_create(stage.folder)
 
 
 def offsets_in(paths: Sequence[Path]) -> list[Any]:
@@ -171,7 +171,7 @@ def an_archive_is_run_again(stage: Stage) -> str:
     asked = read_options({"kafka.bootstrap.servers": stage.bootstrap, "subscribe": stage.topic}, "batch")
     try:
         for _ in range(2):
-            ahead = outlook(stage.cluster, asked, read_log(stage.folder).ends())
+            ahead = pending_offsets(stage.cluster, asked, read_log(stage.folder).ends())
             if ahead.start != ahead.end:
                 commit_batch(stage.folder, [stage.archived(ahead.start[stage.of], ahead.end[stage.of])])
     except PipelineFailed:
@@ -261,9 +261,9 @@ def a_bit_is_flipped_on_the_way(stage: Stage) -> str:
     arrived = bytearray(sent)
     arrived[sent.index(b"value 7")] ^= 1
     try:
-        columns = decode(choose(arrived))
+        columns = decode(select_visible(arrived))
     except CorruptBatch:
-        columns = decode(choose(sent))
+        columns = decode(select_visible(sent))
     return came_of([one.value for one in numbered(10)], columns.value.to_pylist() if columns else [])
 
 
@@ -272,10 +272,10 @@ def a_replay_is_run_again(stage: Stage) -> str:
     into = f"{stage.topic}-again"
     make_topic(stage.cluster, into)
     told = [stage.archived(0, 10).to_dict()]
-    wanted = ReplayRange(
+    wanted = ReplayParameters(
         replay_id=stage.topic, access=Access(bootstrap=stage.bootstrap), history=str(stage.folder), into=into
     )
     with dying_at("replay: committed"):
         replay_partition(told, asdict(wanted))
     replay_partition(told, asdict(wanted))
-    return came_of([one.value for one in numbered(10)], seen(stage.cluster, into))
+    return came_of([one.value for one in numbered(10)], values_in_topic(stage.cluster, into))

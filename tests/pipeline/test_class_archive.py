@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.pipeline.jvm.class_archive import forget_the_gone
+from tailrace.pipeline.jvm.class_archive import remove_stale_archives
 from tests.pipeline.programs import root, run
 
 SESSION = "from tailrace.pipeline import session; session(master='local[1]', keep_classes=False).stop()"
@@ -33,6 +33,6 @@ def test_archives_of_environments_that_are_gone_are_removed(tmp_path: Path) -> N
         (tmp_path / f"{name}.base").touch()
     (tmp_path / "old.lock").touch()  # says nothing
     (tmp_path / "old.jsa").touch()
-    forget_the_gone(tmp_path)
+    remove_stale_archives(tmp_path)
     left = {path.name for path in tmp_path.iterdir() if path.is_file()}
     assert left == {"here.lock", "here.jsa", "here.base", "old.lock", "old.jsa"}

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tailrace.model.faults import CorruptBatch, Fault
 from tailrace.model.limits import MiB
-from tailrace.pipeline.arrow.choosing import LeftOut, choose, merged
 from tailrace.pipeline.arrow.columns import Columns, decode, decode_runs
 from tailrace.pipeline.arrow.encode import Rows, encode_records, record_sizes
+from tailrace.pipeline.arrow.visible_batches import SkippedOffsets, merge_adjacent, select_visible
 from tailrace.records.build import TimestampType, build_batch, seal_batch
 from tailrace.records.compress import Compression
 from tailrace.records.header import CHECKED_FROM, CRC_AT
@@ -52,7 +52,7 @@ def test_columns_hold_what_the_slow_twin_reads(told: list[tuple[list[NewRecord],
     for new, codec, kind in told:
         data += build_batch(new, base_offset=base, compression=codec, timestamp_type=kind)
         base += len(new)
-    columns = decode(choose(data), headers=True)
+    columns = decode(select_visible(data), headers=True)
     assert columns is not None
     assert records_of(columns) == slowly(data)
     assert columns.timestamp_type.tolist() == [int(kind == "LogAppendTime") for new, _, kind in told for _ in new]
@@ -65,7 +65,7 @@ def test_runs_hold_together_what_one_would(told: list[tuple[list[NewRecord], Com
     for new, codec in told:
         data += build_batch(new, base_offset=base, compression=codec)
         base += len(new)
-    parts = list(decode_runs(choose(data), headers=True, max_bytes=most))
+    parts = list(decode_runs(select_visible(data), headers=True, max_bytes=most))
     assert [record for part in parts for record in records_of(part)] == slowly(data)
     assert [header.base_offset for part in parts for header in part.batches] == [
         h.base_offset for _, h in batches(data)
@@ -76,13 +76,13 @@ def test_a_run_is_bounded_by_what_its_batches_hold() -> None:
     large = [NewRecord(bytes(40 * MiB))]
     data = b"".join(build_batch(large, base_offset=offset, compression="zstd") for offset in range(2))
     assert len(data) < MiB
-    assert [part.offset.tolist() for part in decode_runs(choose(data))] == [[0], [1]]
+    assert [part.offset.tolist() for part in decode_runs(select_visible(data))] == [[0], [1]]
 
 
 @given(runs, st.data())
 @settings(max_examples=60)
 def test_a_part_is_cut_out_by_offset(new: list[NewRecord], data: st.DataObject) -> None:
-    columns = decode(choose(build_batch(new, base_offset=100)), headers=True)
+    columns = decode(select_visible(build_batch(new, base_offset=100)), headers=True)
     assert columns is not None
     first, end = sorted(data.draw(st.tuples(*[st.integers(90, 110 + len(new))] * 2)))
     assert records_of(columns.within(first, end)) == [
@@ -103,16 +103,16 @@ def test_damage_behind_a_right_checksum_is_seen_like_the_slow_twin_sees_it(
         right = open_batch(batch)
     except Fault:
         with pytest.raises(CorruptBatch):
-            decode(choose(batch), headers=True)
+            decode(select_visible(batch), headers=True)
     else:
-        assert records_of(decode(choose(batch), headers=True)) == right
+        assert records_of(decode(select_visible(batch), headers=True)) == right
 
 
 def test_a_batch_that_does_not_fit_its_checksum_is_corrupt() -> None:
     batch = build_batch([NewRecord(b"value")])
     batch[-2] ^= 1
     with pytest.raises(CorruptBatch, match="offset 0"):
-        choose(batch)
+        select_visible(batch)
 
 
 def test_empty_batches_of_a_compacted_log_are_passed_over() -> None:
@@ -120,7 +120,7 @@ def test_empty_batches_of_a_compacted_log_are_passed_over() -> None:
     empty = seal_batch(b"", count=0, base_timestamp=0, max_timestamp=0, base_offset=3)
     empty[23:27] = (1).to_bytes(4, "big")  # two offsets, no record
     empty[CRC_AT : CRC_AT + 4] = crc32c(bytes(empty[CHECKED_FROM:])).to_bytes(4, "big")
-    columns = decode(choose(bytes(empty + full + empty)))
+    columns = decode(select_visible(bytes(empty + full + empty)))
     assert columns is not None
     assert columns.offset.tolist() == [5, 6]
 
@@ -153,25 +153,25 @@ def test_aborted_transactions_and_markers_are_left_out_and_named() -> None:
         + written(1, 5, b"second, committed") + marker(1, 6, 1)
         + bytes(build_batch([NewRecord(b"plain")], base_offset=7))
     )  # fmt: skip
-    chosen = choose(data, [AbortedTransaction(producer_id=1, first_offset=0)])
+    chosen = select_visible(data, [AbortedTransaction(producer_id=1, first_offset=0)])
     assert values(decode(chosen)) == [b"committed", b"second, committed", b"plain"]
-    assert merged(chosen.left_out) == [
-        LeftOut(first=0, last=1, reason="aborted"),
-        LeftOut(first=3, last=4, reason="control"),
-        LeftOut(first=6, last=6, reason="control"),
+    assert merge_adjacent(chosen.skipped) == [
+        SkippedOffsets(first=0, last=1, reason="aborted"),
+        SkippedOffsets(first=3, last=4, reason="control"),
+        SkippedOffsets(first=6, last=6, reason="control"),
     ]
     assert chosen.end == 8
 
 
 def test_an_abort_that_begins_later_does_not_touch_what_was_before() -> None:
     data = written(1, 0, b"committed") + marker(1, 1, 1) + written(1, 2, b"aborted") + marker(1, 3, 0)
-    chosen = choose(data, [AbortedTransaction(producer_id=1, first_offset=2)])
+    chosen = select_visible(data, [AbortedTransaction(producer_id=1, first_offset=2)])
     assert values(decode(chosen)) == [b"committed"]
 
 
 def test_uncommitted_reading_sees_all_that_producers_wrote() -> None:
     data = written(1, 0, b"aborted") + marker(1, 1, 0)
-    assert values(decode(choose(data))) == [b"aborted"]
+    assert values(decode(select_visible(data))) == [b"aborted"]
 
 
 def as_rows(new: Sequence[NewRecord]) -> Rows:

@@ -9,7 +9,7 @@ import pytest
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 from tests.pipeline.programs import SPARK_EXTRAS, environment, fetched, python_of, run, started
-from tests.pipeline.test_sink import seen
+from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.topics import make_topic
 
 pytestmark = pytest.mark.long
@@ -42,4 +42,4 @@ def test_the_program_of_the_page(broker: Broker, cluster: Cluster, topic: str, s
     client = environment(PYTHONPATH=str(fetched(*SPARK_EXTRAS)), PATH="", JAVA_HOME="")
     printed = run([sys.executable, "program.py"], client, tmp_path)
     assert "two coffees" in printed
-    assert seen(cluster, f"{topic}-copies") == [b"two coffees"]
+    assert values_in_topic(cluster, f"{topic}-copies") == [b"two coffees"]

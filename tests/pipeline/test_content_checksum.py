@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.pipeline.arrow.choosing import choose
 from tailrace.pipeline.arrow.columns import decode
+from tailrace.pipeline.arrow.visible_batches import select_visible
 from tailrace.pipeline.histories.checksum import ContentChecksum
 from tailrace.pipeline.histories.layout import to_table
 from tailrace.records.build import build_batch
@@ -16,7 +16,7 @@ from tests.properties.record_strategies import several
 
 
 def table_of(new: list[NewRecord]) -> pa.Table:
-    columns = decode(choose(build_batch(new)), headers=True)
+    columns = decode(select_visible(build_batch(new)), headers=True)
     assert columns is not None
     return to_table(columns, 0)
 

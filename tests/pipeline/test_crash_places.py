@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.pipeline.histories.committing import begin
+from tailrace.pipeline.histories.committing import open_or_create
 from tailrace.pipeline.upkeep import compact
 from tests.pipeline.crash_places import PLACES, crash_variables, dying_at
 from tests.pipeline.test_crashes import ARCHIVE_DRIVER, ARCHIVE_TASK, REPLAY_TASK, SOURCE_AND_SINK
@@ -19,9 +19,9 @@ from tests.pipeline.test_upkeep import COMPACTION
 PROGRAM = """
 import sys
 from pathlib import Path
-from tailrace.pipeline.histories.committing import begin
+from tailrace.pipeline.histories.committing import open_or_create
 from tailrace.pipeline.upkeep.compact import _commit
-begin(Path(sys.argv[1]))
+open_or_create(Path(sys.argv[1]))
 _commit(Path(sys.argv[1]), [])
 print("lives")
 """
@@ -57,7 +57,7 @@ def test_a_process_dies_where_the_file_says_once(tmp_path: Path) -> None:
 
 
 def test_a_block_is_left_at_its_place(tmp_path: Path) -> None:
-    begin(tmp_path)
+    open_or_create(tmp_path)
     done = []
     with dying_at("compact: committed"):
         done.append("before")

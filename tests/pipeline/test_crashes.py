@@ -11,7 +11,7 @@ import pytest
 from tests.pipeline.crash_places import crash_variables
 from tests.pipeline.crash_scene import CrashScene
 from tests.pipeline.crash_scene import scene as scene
-from tests.pipeline.test_sink import seen
+from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.topics import make_topic, numbered, write
 
 pytestmark = pytest.mark.spark
@@ -47,7 +47,7 @@ def test_from_topic_to_topic(scene: CrashScene, places: list[str]) -> None:
         scene.copy(out)
 
     scene.dying_at(places, run)
-    assert seen(cluster, out) == sorted([one.value or b"" for one in numbered(written)] * 2)
+    assert values_in_topic(cluster, out) == sorted([one.value or b"" for one in numbered(written)] * 2)
 
 
 @pytest.mark.parametrize("places", one_after_another(ARCHIVE_TASK))
@@ -84,4 +84,4 @@ def test_a_replay(scene: CrashScene, places: list[str]) -> None:
     write(scene.cluster, scene.topic, numbered(10))
     scene.archive()
     scene.dying_at(places, lambda: scene.replay(out))
-    assert seen(scene.cluster, out) == sorted(one.value or b"" for one in numbered(10))
+    assert values_in_topic(scene.cluster, out) == sorted(one.value or b"" for one in numbered(10))

@@ -12,12 +12,12 @@ from crc32c import crc32c
 from tailrace.model.limits import MiB
 from tailrace.pipeline import archive, audit, history
 from tailrace.pipeline.access import Access
-from tailrace.pipeline.arrow.choosing import choose
+from tailrace.pipeline.arrow.visible_batches import select_visible
 from tailrace.pipeline.failure import PipelineFailed, RecordsDamaged
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.damaged import Damaged, columns_of, refuse
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.damaged import Damaged, decode_response, raise_damaged
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.pipeline.source.options import read_options
 from tailrace.pipeline.source.task import ReadTask
 from tailrace.records.build import build_batch, seal_batch
@@ -48,7 +48,7 @@ def read(bootstrap: str, topic: str, quarantine: str = "", start: int = 0, end: 
         access=Access(bootstrap=bootstrap), columns=("offset",), committed=True, headers=False, fail_on_data_loss=True,
         fetch_bytes=1 << 20, quarantine=quarantine,
     )  # fmt: skip
-    wanted = Range(partition=TopicPartition(topic, 0), start=start, end=end)
+    wanted = OffsetRange(partition=TopicPartition(topic, 0), start=start, end=end)
     return [offset for batch in task.rows(wanted) for offset in batch.column("offset").to_pylist()]
 
 
@@ -108,7 +108,10 @@ def test_what_was_written_as_nonsense(broker: Broker, cluster: Cluster, topic: s
         read(broker.bootstrap, topic)
     assert read(broker.bootstrap, topic, str(tmp_path)) == [*range(10), *range(20, 30)]
     done = archive_range(
-        cluster, Range(partition=TopicPartition(topic, 0), start=5, end=25), tmp_path / "h", quarantine=tmp_path / "q"
+        cluster,
+        OffsetRange(partition=TopicPartition(topic, 0), start=5, end=25),
+        tmp_path / "h",
+        quarantine=tmp_path / "q",
     )
     assert [(gap.first, gap.last, gap.reason) for gap in done.gaps] == [(10, 19, "quarantined")]
     assert done.is_whole
@@ -141,7 +144,7 @@ def test_what_cannot_be_decompressed_is_passed_over(make: Callable[[], bytes], w
     before, after = (build_batch(numbered(10, start), base_offset=start, compression="zstd") for start in (0, 20))
     found: list[Damaged] = []
     of = TopicPartition("t", 0)
-    parts = list(columns_of(choose(bytes(before) + make() + bytes(after)), of, found.append))
+    parts = list(decode_response(select_visible(bytes(before) + make() + bytes(after)), of, found.append))
     assert [offset for part in parts for offset in part.offset.tolist()] == [*range(10), *range(20, 30)]
     assert [(one.first, one.last) for one in found] == [(10, 19)]
     assert why in found[0].why
@@ -155,7 +158,7 @@ def test_options(tmp_path: Path) -> None:
     with pytest.raises(PipelineFailed, match="it is one of fail, quarantine"):
         read_options({**given, "corruptBatches": "ignore"}, "batch")
     with pytest.raises(RecordsDamaged):
-        refuse(Damaged(partition=TopicPartition("t", 0), first=0, last=0, why="", data=b""))
+        raise_damaged(Damaged(partition=TopicPartition("t", 0), first=0, last=0, why="", data=b""))
 
 
 @pytest.mark.spark

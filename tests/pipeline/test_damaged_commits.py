@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tailrace.pipeline.failure import HistoryDamaged
-from tailrace.pipeline.histories.committing import begin, commit_batch
+from tailrace.pipeline.histories.committing import commit_batch, open_or_create
 from tailrace.pipeline.histories.delta_log import commits, read_log
-from tailrace.pipeline.histories.first_look import look
+from tailrace.pipeline.histories.folder_check import check_folder
 from tailrace.pipeline.histories.reading import snapshot_of
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.pipeline.upkeep.soundness import sound_snapshot
+from tailrace.pipeline.upkeep.safety_check import checked_snapshot
 from tests.pipeline.damage import empty_the_last_commit, truncate_a_commit
 from tests.pipeline.test_histories import a_range
 from tests.pipeline.test_upkeep import grown
@@ -47,7 +47,7 @@ def folder(cluster: Cluster, topic: str, tmp_path: Path) -> Path:
 
 
 def named(folder: Path) -> list[str]:
-    return [one.file for one in look(folder).findings if one.kind == "damaged commit"]
+    return [one.file for one in check_folder(folder).findings if one.kind == "damaged commit"]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_commit_that_lacks_something_is_named(folder: Path, edit: Callable[[Li
 def test_whichever_was_emptied_is_named(folder: Path, number: int) -> None:
     path = commits(folder)[number][1]
     path.write_bytes(b"")
-    found = look(folder).findings
+    found = check_folder(folder).findings
     assert [(one.kind, one.what) for one in found if one.file == path.name] == [("damaged commit", "it is empty")]
     assert all(one.what.endswith("keep it") for one in found if one.kind == "stray file")
 
@@ -82,8 +82,8 @@ def test_nobody_goes_on_from_it(folder: Path) -> None:
     name = empty_the_last_commit(folder, random.Random(1)).file
     readers: list[Callable[[], object]] = [
         lambda: snapshot_of(folder),
-        lambda: sound_snapshot(folder),
-        lambda: begin(folder),
+        lambda: checked_snapshot(folder),
+        lambda: open_or_create(folder),
         lambda: commit_batch(folder, [a_range(0, 5)]),
         lambda: commit_batch(folder, [a_range(0, 5)], known),
     ]
@@ -95,4 +95,4 @@ def test_nobody_goes_on_from_it(folder: Path) -> None:
 def test_a_commit_of_another_program_is_called_so(folder: Path) -> None:
     told = [{"commitInfo": {"engineInfo": "Apache-Spark/4.1.0 Delta-Lake/4.1.0"}}, {"add": {"path": "other.parquet"}}]
     (folder / "_delta_log" / f"{4:020d}.json").write_text("".join(json.dumps(one) + "\n" for one in told))
-    assert [(one.kind, one.file) for one in look(folder).findings] == [("foreign commit", "other.parquet")]
+    assert [(one.kind, one.file) for one in check_folder(folder).findings] == [("foreign commit", "other.parquet")]

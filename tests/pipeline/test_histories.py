@@ -10,13 +10,13 @@ import pytest
 
 from tailrace.pipeline import archive, audit, history
 from tailrace.pipeline.failure import DataLost, NotOurHistory, PipelineFailed
-from tailrace.pipeline.histories.committing import begin, check_ranges, commit_batch
+from tailrace.pipeline.histories.committing import check_ranges, commit_batch, open_or_create
 from tailrace.pipeline.histories.delta_log import Snapshot, read_log
-from tailrace.pipeline.histories.locking import alone
+from tailrace.pipeline.histories.locking import exclusive_lock
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import committed_offsets
-from tailrace.pipeline.kafka.transactions import end, take_over
+from tailrace.pipeline.kafka.transactions import end_transaction, init_transactions
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
 from tests.pipeline.test_sink import write_one
@@ -197,9 +197,9 @@ def test_aborted_transactions_are_explained_and_no_alarm(
 ) -> None:
     make_topic(cluster, topic)
     for number in range(6):
-        transaction = take_over(cluster, f"{topic}-{number % 2}", 60_000)
+        transaction = init_transactions(cluster, f"{topic}-{number % 2}", 60_000)
         write_one(cluster, transaction, topic, b"value %d" % number)
-        end(cluster, transaction, commit=number % 3 != 0)
+        end_transaction(cluster, transaction, commit=number % 3 != 0)
         write(cluster, topic, numbered(2, 100 + 2 * number))
     archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
     found = audit(spark, tmp_path / "h", bootstrap=broker.bootstrap)
@@ -234,8 +234,11 @@ def test_two_archives_at_one_place(
 ) -> None:
     make_topic(cluster, topic)
     write(cluster, topic, numbered(10))
-    begin(tmp_path / "h")
-    with alone(tmp_path / "h", "archive"), pytest.raises(PipelineFailed, match="another archive is writing to"):
+    open_or_create(tmp_path / "h")
+    with (
+        exclusive_lock(tmp_path / "h", "archive"),
+        pytest.raises(PipelineFailed, match="another archive is writing to"),
+    ):
         archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
     assert read_log(tmp_path / "h").live == {}
     assert list((tmp_path / "h").rglob("*.parquet")) == []
@@ -257,7 +260,7 @@ def a_range(start: int, end: int, **changed: object) -> ArchivedRange:
 
 
 def test_a_log_is_read_on_from_what_is_known(tmp_path: Path) -> None:
-    begin(tmp_path / "h")
+    open_or_create(tmp_path / "h")
     known = Snapshot()
     for batch in range(3):
         commit_batch(tmp_path / "h", [a_range(batch, batch + 1)], known)
@@ -266,7 +269,7 @@ def test_a_log_is_read_on_from_what_is_known(tmp_path: Path) -> None:
 
 
 def test_what_does_not_follow_is_not_committed(tmp_path: Path) -> None:
-    begin(tmp_path / "h")
+    open_or_create(tmp_path / "h")
     commit_batch(tmp_path / "h", [a_range(0, 5)])
     with pytest.raises(PipelineFailed, match="archived up to 5, but this batch begins at 7"):
         commit_batch(tmp_path / "h", [a_range(7, 9)])
@@ -279,9 +282,9 @@ def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "a.txt").write_text("dear")
     with pytest.raises(NotOurHistory, match="holds no history of ours"):
-        begin(tmp_path / "letters")
+        open_or_create(tmp_path / "letters")
     table = tmp_path / "table" / "_delta_log"
     table.mkdir(parents=True)
     (table / f"{0:020d}.json").write_text(json.dumps({"metaData": {"id": "x"}}))
     with pytest.raises(NotOurHistory, match="no history of ours"):
-        begin(tmp_path / "table")
+        open_or_create(tmp_path / "table")

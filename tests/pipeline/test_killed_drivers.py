@@ -21,7 +21,7 @@ from tailrace.testing import Broker
 from tests.pipeline.crash_places import crash_variables
 from tests.pipeline.programs import root, run
 from tests.pipeline.test_crashes import ARCHIVE_TASK, REPLAY_TASK, SOURCE_AND_SINK
-from tests.pipeline.test_sink import seen
+from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.topics import make_topic, numbered, write
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def in_topic(cluster: Cluster, topic: str) -> list[bytes]:
 def test_from_topic_to_topic(broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, place: str) -> None:
     wanted = in_topic(cluster, topic)
     words = ["local[2]", broker.bootstrap, topic, f"{topic}-out", str(tmp_path / "checkpoint")]
-    killed_at(place, ["tests.pipeline.copying", *words], tmp_path)
-    assert seen(cluster, f"{topic}-out") == wanted
+    killed_at(place, ["tests.pipeline.copy_driver", *words], tmp_path)
+    assert values_in_topic(cluster, f"{topic}-out") == wanted
 
 
 @pytest.mark.parametrize("place", ARCHIVE_TASK)
@@ -94,4 +94,4 @@ def test_a_replay(
     archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
     words = ["replay", str(tmp_path / "h"), "--bootstrap", broker.bootstrap, "--topic", topic, "--into", f"{topic}-out"]
     killed_at(place, ["tailrace", "pipeline", *words, "--master", "local[2]"], tmp_path)
-    assert seen(cluster, f"{topic}-out") == wanted
+    assert values_in_topic(cluster, f"{topic}-out") == wanted

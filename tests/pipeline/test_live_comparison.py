@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 
 from tailrace.pipeline.access import Access
-from tailrace.pipeline.failure import BrokersSilent, PipelineFailed
+from tailrace.pipeline.failure import NoBrokerAvailable, PipelineFailed
 from tailrace.pipeline.histories.audit import _is_there
 from tailrace.pipeline.histories.findings import Finding
-from tailrace.pipeline.histories.live import DayInLog, differences, edges_of, fetch_again
+from tailrace.pipeline.histories.live_comparison import DayInLog, differences, log_bounds, refetch_range
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap
 from tailrace.pipeline.histories.writing import archive_range
+from tailrace.pipeline.kafka.cleanup_policy import compacted_topics
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
-from tailrace.pipeline.kafka.policies import compacted
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.testing import Broker
 from tests.pipeline.damaging_proxy import damaging, without
 from tests.pipeline.test_histories import two_days
-from tests.pipeline.test_holes_in_logs import archived, three_batches
+from tests.pipeline.test_offset_gaps import archived, three_batches
 from tests.pipeline.topics import make_topic, write
 
 
@@ -28,14 +28,14 @@ def whole(cluster: Cluster, topic: str, tmp_path: Path) -> ArchivedRange:
     """Ten records of two days, in turn."""
     make_topic(cluster, topic)
     write(cluster, topic, two_days(10))
-    return archive_range(cluster, Range(partition=TopicPartition(topic, 0), start=0, end=10), tmp_path)
+    return archive_range(cluster, OffsetRange(partition=TopicPartition(topic, 0), start=0, end=10), tmp_path)
 
 
 def compared(
     bootstrap: str, one: ArchivedRange, shrinking: Sequence[str] = ()
 ) -> tuple[list[tuple[str, int, int]], list[str]]:
     """Findings, as file and offsets, and notes."""
-    told = fetch_again(one.to_dict(), Access(bootstrap=bootstrap).to_dict())
+    told = refetch_range(one.to_dict(), Access(bootstrap=bootstrap).to_dict())
     findings, notes = differences([one], [DayInLog(**day) for day in told], shrinking)
     return [_where(found) for found in findings], notes
 
@@ -83,10 +83,10 @@ def test_a_log_that_has_less_than_it_had(
     broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, policy: str
 ) -> None:
     three_batches(cluster, topic, policy)
-    one = archive_range(cluster, Range(partition=TopicPartition(topic, 0), start=0, end=30), tmp_path)
+    one = archive_range(cluster, OffsetRange(partition=TopicPartition(topic, 0), start=0, end=30), tmp_path)
     (path,) = (file.path for file in one.files)
     with damaging(broker.bootstrap, without(b"value 10")) as bootstrap, Cluster(bootstrap) as behind:
-        findings, notes = compared(bootstrap, one, compacted(behind, [topic]))
+        findings, notes = compared(bootstrap, one, compacted_topics(behind, [topic]))
     if policy == "compact":
         assert (findings, notes) == ([], [f"{path}: the log has 20 of its 30 records since it was compacted"])
     else:
@@ -106,14 +106,14 @@ def test_a_log_that_was_compacted_before_it_was_archived(
 
 
 def test_a_topic_that_is_gone_is_not_a_broker_that_is_silent(cluster: Cluster) -> None:
-    _, _, notes = edges_of(cluster, ["never-made"])
+    _, _, notes = log_bounds(cluster, ["never-made"])
     assert notes == ["topic never-made is not on the broker any more: its history was checked by itself"]
-    with pytest.raises(BrokersSilent, match=r"no broker at 127\.0\.0\.1:1"):
-        edges_of(Cluster("127.0.0.1:1", patience_s=0.2), ["never-made"])
+    with pytest.raises(NoBrokerAvailable, match=r"no broker at 127\.0\.0\.1:1"):
+        log_bounds(Cluster("127.0.0.1:1", retry_timeout_s=0.2), ["never-made"])
 
 
 def test_a_broker_that_does_not_say_is_not_taken_for_one_that_says_no(cluster: Cluster) -> None:
     """Whoever may not see a topic's settings would else take any hole for damage, or any damage for compaction."""
-    assert compacted(cluster, ["never-made"]) == []
+    assert compacted_topics(cluster, ["never-made"]) == []
     with pytest.raises(PipelineFailed, match="the broker says INVALID_TOPIC_EXCEPTION"):
-        compacted(cluster, ["no/name"])
+        compacted_topics(cluster, ["no/name"])

@@ -14,7 +14,7 @@ from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 from tests.pipeline.crash_places import crash_variables
 from tests.pipeline.programs import root, without_java
-from tests.pipeline.test_sink import seen
+from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.topics import make_topic, numbered, write
 
 EXECUTORS = "local-cluster[2,1,1024]"
@@ -32,10 +32,10 @@ def test_an_executor_that_is_killed(broker: Broker, cluster: Cluster, topic: str
     words = [EXECUTORS, broker.bootstrap, topic, f"{topic}-out", str(tmp_path / "checkpoint")]
     given = without_java(tmp_path) if java == "from PyPI" else os.environ
     driver = subprocess.run(
-        [sys.executable, "-m", "tests.pipeline.copying", *words],
+        [sys.executable, "-m", "tests.pipeline.copy_driver", *words],
         cwd=root, env={**given, **crash_variables(place)}, capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert driver.returncode == 0, driver.stderr[:4000]
     assert not place.exists()
     assert "Lost executor" in driver.stderr
-    assert seen(cluster, f"{topic}-out") == sorted([one.value or b"" for one in numbered(10)] * 2)
+    assert values_in_topic(cluster, f"{topic}-out") == sorted([one.value or b"" for one in numbered(10)] * 2)

@@ -11,7 +11,7 @@ from pyspark.sql.types import LongType, StructType
 from tailrace.pipeline.access import Access
 from tailrace.pipeline.failure import DataLost
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.pipeline.source.batch import FilteredBatchReader
 from tailrace.pipeline.source.options import read_options
 from tailrace.pipeline.source.stream import StreamReader
@@ -107,10 +107,10 @@ def test_a_task_reads_what_is_left_of_its_range(broker: Broker, cluster: Cluster
     write(cluster, topic, numbered(3))
     of = TopicPartition(topic, 0)
     for start, left in ((5, []), (1, [1, 2])):
-        rows = task(broker, fails=False).rows(Range(partition=of, start=start, end=9))
+        rows = task(broker, fails=False).rows(OffsetRange(partition=of, start=start, end=9))
         assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == left
     with pytest.raises(DataLost, match="has no offset 5"):
-        list(task(broker, fails=True).rows(Range(partition=of, start=5, end=9)))
+        list(task(broker, fails=True).rows(OffsetRange(partition=of, start=5, end=9)))
 
 
 def test_a_task_goes_on_behind_what_is_lost_while_it_reads(broker: Broker, cluster: Cluster, topic: str) -> None:
@@ -118,7 +118,7 @@ def test_a_task_goes_on_behind_what_is_lost_while_it_reads(broker: Broker, clust
     for number in range(5):
         write(cluster, topic, numbered(1, number))
     found = []
-    for batch in task(broker, fails=False).rows(Range(partition=TopicPartition(topic, 0), start=0, end=5)):
+    for batch in task(broker, fails=False).rows(OffsetRange(partition=TopicPartition(topic, 0), start=0, end=5)):
         found += batch.column("offset").to_pylist()
         if found == [0]:
             shorten(cluster, topic, 3)

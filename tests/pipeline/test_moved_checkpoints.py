@@ -14,7 +14,7 @@ from benchmarks.connector import Connector, connector
 from benchmarks.fetched import Missing
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
-from tests.pipeline.moving import Work
+from tests.pipeline.format_switch_driver import Work
 from tests.pipeline.topics import make_topic, numbered, write
 
 pytestmark = [pytest.mark.long, pytest.mark.foreign]
@@ -52,7 +52,7 @@ def test_state_and_offsets_move_with_the_query(
 
 
 def run(work: Work, kafka_connector: Connector) -> str:
-    command = [sys.executable, "-m", "tests.pipeline.moving", json.dumps(asdict(work))]
+    command = [sys.executable, "-m", "tests.pipeline.format_switch_driver", json.dumps(asdict(work))]
     ran = subprocess.run(command, env=kafka_connector.environment, capture_output=True, text=True, check=False)
     assert not ran.returncode, ran.stderr[-4000:]
     return ran.stdout

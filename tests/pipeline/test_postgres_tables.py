@@ -7,19 +7,19 @@ import pyarrow as pa
 import pytest
 
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.postgres.columns import OWN, Column
-from tailrace.pipeline.postgres.job import prepare
+from tailrace.pipeline.postgres.columns import RECORD_COLUMNS, Column
+from tailrace.pipeline.postgres.job import prepare_tables
 from tailrace.pipeline.postgres.writer import PostgresWriter
 from tests.pipeline.test_postgres import rows
 
-columns = [Column(name, kind) for name, kind in OWN]
+columns = [Column(name, kind) for name, kind in RECORD_COLUMNS]
 KEY = 'PRIMARY KEY ("topic", "partition", "offset")'
 
 
 def make_table(dsn: str, name: str, *more: str) -> None:
     import psycopg
 
-    body = ", ".join([*(f'"{column}" {kind}' for column, kind in OWN), *more])
+    body = ", ".join([*(f'"{column}" {kind}' for column, kind in RECORD_COLUMNS), *more])
     with psycopg.connect(dsn) as connection:
         connection.execute(f'CREATE TABLE "{name}" ({body})')
 
@@ -37,12 +37,12 @@ def a_batch(count: int, **changed: Any) -> pa.RecordBatch:
 def test_a_table_without_the_key_is_refused(dsn: str, topic: str, rule: str) -> None:
     make_table(dsn, topic, rule)
     with pytest.raises(PipelineFailed, match=r'ADD PRIMARY KEY \("topic", "partition", "offset"\)'):
-        prepare(dsn, topic, columns)
+        prepare_tables(dsn, topic, columns)
 
 
 def test_a_table_with_columns_of_its_own(dsn: str, topic: str) -> None:
     make_table(dsn, topic, "id serial", "seen timestamptz NOT NULL DEFAULT now()", f"UNIQUE {KEY.split(' ', 2)[2]}")
-    prepare(dsn, topic, columns)
+    prepare_tables(dsn, topic, columns)
     for _ in range(2):
         PostgresWriter(dsn, topic, columns).write(iter([a_batch(3)]))
     assert rows(dsn, f'SELECT id, "offset" FROM "{topic}" ORDER BY 1') == [(1, 0), (2, 1), (3, 2)]
@@ -55,19 +55,19 @@ def test_a_table_in_a_schema(dsn: str, topic: str) -> None:
         connection.execute(f'CREATE SCHEMA "{topic}"')
     table = f"{topic}.Orders"
     for _ in range(2):
-        prepare(dsn, table, columns)
+        prepare_tables(dsn, table, columns)
         PostgresWriter(dsn, table, columns).write(iter([a_batch(3)]))
     assert rows(dsn, f'SELECT count(*) FROM "{topic}"."Orders"') == [(3,)]
     assert rows(dsn, f'SELECT next_offset FROM "{topic}"."Orders_progress"') == [(3,)]
     with pytest.raises(PipelineFailed, match='schema "never_made" does not exist'):
-        prepare(dsn, "never_made.orders", columns)
+        prepare_tables(dsn, "never_made.orders", columns)
 
 
 def test_a_row_that_breaks_another_rule_is_not_dropped_without_a_word(dsn: str, topic: str) -> None:
     from psycopg.errors import UniqueViolation
 
     make_table(dsn, topic, KEY, 'UNIQUE ("value")')
-    prepare(dsn, topic, columns)
+    prepare_tables(dsn, topic, columns)
     with pytest.raises(UniqueViolation):
         PostgresWriter(dsn, topic, columns).write(iter([a_batch(2)]))
 
@@ -79,7 +79,7 @@ def test_what_no_table_holds_is_null(dsn: str, topic: str) -> None:
     moments = pa.array([edges[0] - 1, edges[0], edges[1], edges[1] + 1, None], pa.timestamp("us", "Pacific/Auckland"))
     days = pa.array([-719_163, -719_162, 2_932_896, 2_932_897, None], pa.date32())
     names = ["zero \0", "", "ünï", "\0", None]
-    prepare(dsn, topic, [*columns, *fields])
+    prepare_tables(dsn, topic, [*columns, *fields])
     batch = a_batch(5, timestamp=moments, value=[b"\0"] * 5, name=pa.array(names), day=days)
     PostgresWriter(dsn, topic, [*columns, *fields]).write(iter([batch]))
     sql = f'SELECT timestamp AT TIME ZONE \'UTC\', name, day FROM "{topic}" ORDER BY "offset"'

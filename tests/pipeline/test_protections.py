@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.pipeline.postgres.columns import OWN, Column, progress_sql, table_sql
+from tailrace.pipeline.postgres.columns import RECORD_COLUMNS, Column, progress_sql, table_sql
 from tailrace.pipeline.postgres.writer import PostgresWriter
 from tailrace.testing import Broker
 from tests.pipeline import protections, scenarios
@@ -99,7 +99,7 @@ def test_it_is_needed(stage: Callable[[str], Stage], monkeypatch: pytest.MonkeyP
 def test_rows_in_postgres_are_known_by_their_offset(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import psycopg
 
-    columns = [Column(name, kind) for name, kind in OWN[:3]]
+    columns = [Column(name, kind) for name, kind in RECORD_COLUMNS[:3]]
 
     def a_task_is_run_again(table: str) -> str:
         batch = pa.record_batch({"topic": ["t"] * 3, "partition": [0] * 3, "offset": [0, 1, 2]})

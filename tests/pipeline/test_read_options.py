@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.pipeline.kafka_settings import HONOURED, IGNORED, REFUSED
 from tailrace.pipeline.source.offset_json import from_json, parse_offsets, to_json
 from tailrace.pipeline.source.options import read_options
-from tailrace.pipeline.source.splitting import first_of, limited, ranges
+from tailrace.pipeline.source.range_planning import limit_ends, plan_ranges, take_first
 from tests.pipeline.programs import root
 
 BASIS = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
@@ -133,22 +133,22 @@ spans = st.dictionaries(
 
 @given(spans, st.none() | st.integers(1, 30), st.none() | st.integers(1, 30))
 def test_pieces_cover_every_offset_once(
-    told: dict[TopicPartition, tuple[int, int]], at_least: int | None, most: int | None
+    told: dict[TopicPartition, tuple[int, int]], min_ranges: int | None, most: int | None
 ) -> None:
     start, end = {one: two[0] for one, two in told.items()}, {one: two[1] for one, two in told.items()}
-    pieces = ranges(start, end, at_least=at_least, most_records=most)
+    pieces = plan_ranges(start, end, min_ranges=min_ranges, max_records=most)
     offsets = [(piece.partition, offset) for piece in pieces for offset in range(piece.start, piece.end)]
     assert offsets == [(one, offset) for one in sorted(told) for offset in range(start[one], end[one])]
     if most is not None:
         assert all(piece.end - piece.start <= most for piece in pieces)
-    if at_least is not None:
-        assert len(pieces) >= min(at_least, len(offsets))
+    if min_ranges is not None:
+        assert len(pieces) >= min(min_ranges, len(offsets))
 
 
 @given(spans, st.integers(1, 200))
 def test_a_limit_moves_every_partition_on(told: dict[TopicPartition, tuple[int, int]], most: int) -> None:
     start, end = {one: two[0] for one, two in told.items()}, {one: two[1] for one, two in told.items()}
-    near = limited(start, end, most)
+    near = limit_ends(start, end, most)
     assert all(start[one] <= near[one] <= end[one] for one in told)
     assert all(near[one] > start[one] for one in told if end[one] > start[one])
     assert sum(near[one] - start[one] for one in told) <= most + len(told)
@@ -157,8 +157,8 @@ def test_a_limit_moves_every_partition_on(told: dict[TopicPartition, tuple[int, 
 @given(spans, st.integers(1, 20), st.integers(1, 200))
 def test_the_first_of_many_ranges(told: dict[TopicPartition, tuple[int, int]], length: int, most: int) -> None:
     start, end = {one: two[0] for one, two in told.items()}, {one: two[1] for one, two in told.items()}
-    planned = ranges(start, end, most_records=length)
-    found = first_of(planned, most)
+    planned = plan_ranges(start, end, max_records=length)
+    found = take_first(planned, most)
     assert sum(one.end - one.start for one in found) <= most
     at = dict(start)
     for one in found:
@@ -169,4 +169,4 @@ def test_the_first_of_many_ranges(told: dict[TopicPartition, tuple[int, int]], l
 
 
 def test_one_range_a_partition() -> None:
-    assert ranges({P0: 3, P1: 5}, {P0: 9, P1: 5}) == [Range(partition=P0, start=3, end=9)]
+    assert plan_ranges({P0: 3, P1: 5}, {P0: 9, P1: 5}) == [OffsetRange(partition=P0, start=3, end=9)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailrace.pipeline.jvm import session as session_module
-from tailrace.pipeline.jvm.hand_over import NUMBER
+from tailrace.pipeline.jvm.python_forwarder import NUMBER
 from tailrace.pipeline.jvm.ready_python import ReadyPython, ready_python
 from tailrace.pipeline.jvm.session import worker_python
 

@@ -9,12 +9,12 @@ from tailrace.cli.main import main
 from tailrace.pipeline import archive, replay
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.pipeline.kafka.transactions import take_over
+from tailrace.pipeline.kafka.transactions import init_transactions
 from tailrace.records.compress import COMPRESSIONS
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
 from tests.pipeline.test_histories import two_days
-from tests.pipeline.test_sink import records, seen, write_one
+from tests.pipeline.test_sink import records, values_in_topic, write_one
 from tests.pipeline.topics import FIRST_TIME, make_topic, remove_topic, write
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ def test_it_goes_on_where_it_was_and_writes_nothing_twice(
     again: dict[str, Any] = {"topic": "sales", "into": topic, "replay_id": topic}
     assert replay(spark, past, broker.bootstrap, end="15", **again) == 30
     # A run that died left a transaction open, with records in it that nobody shall see.
-    write_one(cluster, take_over(cluster, f"tailrace-replay-{topic}-sales-0", 60_000), topic, b"half done")
+    write_one(cluster, init_transactions(cluster, f"tailrace-replay-{topic}-sales-0", 60_000), topic, b"half done")
     assert replay(spark, past, broker.bootstrap, **again) == 50
     assert replay(spark, past, broker.bootstrap, **again) == 0
-    assert seen(cluster, topic) == sorted([one.value or b"" for one in two_days(40)] * 2)
+    assert values_in_topic(cluster, topic) == sorted([one.value or b"" for one in two_days(40)] * 2)
 
 
 def test_by_offset_time_and_key(

@@ -8,18 +8,18 @@ import pytest
 from tailrace.pipeline.access import Access
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.replaying import partition
+from tailrace.pipeline.replaying.parameters import ReplayParameters, default_id, with_bound
 from tailrace.pipeline.replaying.partition import replay_partition
-from tailrace.pipeline.replaying.wanted import ReplayRange, bounded, default_id
 from tailrace.testing import Broker
 from tests.pipeline.test_histories import two_days
-from tests.pipeline.test_sink import seen
+from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.test_upkeep import grown
 from tests.pipeline.topics import make_topic
 
-wanted = ReplayRange(replay_id="", access=Access(bootstrap="a:1"), history="/h", into="again")
+wanted = ReplayParameters(replay_id="", access=Access(bootstrap="a:1"), history="/h", into="again")
 
 
-def named(one: ReplayRange, topic: str = "sales", where: str = "") -> str:
+def named(one: ReplayParameters, topic: str = "sales", where: str = "") -> str:
     return default_id("history", topic, where, one)
 
 
@@ -27,7 +27,7 @@ def test_what_makes_it_another_replay() -> None:
     others = [
         replace(wanted, into="elsewhere"), replace(wanted, keep_partition=True), replace(wanted, keep_timestamp=True),
         replace(wanted, key=""), replace(wanted, key="None"), replace(wanted, first=1), replace(wanted, end=1),
-        bounded(wanted, "2026-11-16T08:00", is_start=True), bounded(wanted, "2026-11-16T08:00", is_start=False),
+        with_bound(wanted, "2026-11-16T08:00", is_start=True), with_bound(wanted, "2026-11-16T08:00", is_start=False),
     ]  # fmt: skip
     names = [*map(named, [wanted, *others]), named(wanted, "bills"), named(wanted, where="offset > 5")]
     assert len(dict.fromkeys(names)) == len(names) == 12
@@ -74,4 +74,4 @@ def test_it_keeps_a_rate_from_the_first_record_on(
     assert replay_partition(told, asdict(replace(here, access=Access(bootstrap=broker.bootstrap)))) == 40
     assert max(clock.slept) <= longest
     assert clock.now == pytest.approx(40 / rate)
-    assert seen(cluster, f"{topic}-again") == sorted(one.value or b"" for one in two_days(40))
+    assert values_in_topic(cluster, f"{topic}-again") == sorted(one.value or b"" for one in two_days(40))

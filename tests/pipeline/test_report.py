@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.pipeline.analysis.distributions import size_name
 from tailrace.pipeline.analysis.job import analyze
 from tailrace.pipeline.analysis.over_time import log_ticks
 from tailrace.pipeline.analysis.page import byte_text, page
 from tailrace.pipeline.analysis.report import PARTITIONS_DRAWN_MAX, PartitionShare, TopicLine
-from tailrace.pipeline.analysis.spreads import size_name
-from tailrace.pipeline.analysis.steps import spoken, step_for
+from tailrace.pipeline.analysis.steps import duration_text, step_for
 from tailrace.pipeline.failure import PipelineFailed
 from tests.pipeline.report_pages import HOSTILE, read, report, step, traces
 
@@ -180,7 +180,7 @@ def test_steps_are_as_narrow_as_they_may_be(span_s: float, points: int, step_s: 
 
 
 def test_what_people_read() -> None:
-    assert [spoken(one) for one in (0, 1, 90, 7200, 90_061)] == ["0 s", "1 s", "1 min 30 s", "2 h", "1 d 1 h"]
+    assert [duration_text(one) for one in (0, 1, 90, 7200, 90_061)] == ["0 s", "1 s", "1 min 30 s", "2 h", "1 d 1 h"]
     assert [size_name(bits) for bits in (0, 1, 2, 7, 11, 21)] == [
         "0 B",
         "1 B",

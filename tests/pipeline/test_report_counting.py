@@ -10,7 +10,13 @@ import pytest
 
 from tailrace.pipeline import compact
 from tailrace.pipeline.analysis import report as bounds
-from tailrace.pipeline.analysis.archive_times import Added, archive_times, block_length, blocks, with_archive_times
+from tailrace.pipeline.analysis.archive_times import (
+    CommittedRange,
+    archive_times,
+    block_length,
+    blocks,
+    with_archive_times,
+)
 from tailrace.pipeline.analysis.counting import size_lines, step_of_report, topic_lines, totals
 from tailrace.pipeline.analysis.lag import COMMITTED_TOPIC, lag_lines
 from tailrace.pipeline.histories import committing
@@ -62,7 +68,7 @@ def test_times_are_true_and_delays_are_of_those_who_say(spark: "SparkSession") -
     assert one.clock == "producers, brokers later or before"
     assert step_of_report(of) == 1
     (line,) = topic_lines(
-        frame, 1, of, [Added(topic="orders", partition=0, start=0, end=2, committed_ms=FIRST_TIME + 40)]
+        frame, 1, of, [CommittedRange(topic="orders", partition=0, start=0, end=2, committed_ms=FIRST_TIME + 40)]
     )
     assert [(step.at_ms, step.messages, step.bytes) for step in line.steps] == [
         (FIRST_TIME, 3, 30),
@@ -149,7 +155,7 @@ def archived(spark: "SparkSession", folder: Path) -> list[int]:
 def test_every_offset_is_in_one_range_of_its_block(lengths: list[int]) -> None:
     added, at = [], 7
     for number, length in enumerate(lengths):
-        added.append(Added(topic="t", partition=0, start=at, end=at + length, committed_ms=number))
+        added.append(CommittedRange(topic="t", partition=0, start=at, end=at + length, committed_ms=number))
         at += length
     length = block_length(added)
     rows = blocks(added, length)

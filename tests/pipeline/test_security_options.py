@@ -9,10 +9,10 @@ from tailrace.cli.client.client_config import brokers, client_options
 from tailrace.cli.failure import Misused
 from tailrace.pipeline.access import Access, access_from
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.kafka.authenticating import plain
+from tailrace.pipeline.kafka.sasl import plain
 from tailrace.pipeline.kafka.scram import scram
 from tailrace.pipeline.kafka.security import Sasl, tls_context
-from tailrace.pipeline.option_names import Options, access_of, reaching
+from tailrace.pipeline.option_names import Options, access_of, with_bootstrap
 from tailrace.pipeline.source.options import read_options
 
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -128,7 +128,7 @@ def test_the_brokers_of_the_command_line_win(tmp_path: Path) -> None:
     assert brokers("flag:1", options) == "flag:1"
     assert [brokers("", options), brokers("", {}), brokers("", {}, "")] == ["file:1", "127.0.0.1:9092", ""]
     assert access_of("flag:1", options).bootstrap == "flag:1"
-    assert reaching("flag:1", {"Kafka.Bootstrap.Servers": "file:1", "queryId": "q"}) == {
+    assert with_bootstrap("flag:1", {"Kafka.Bootstrap.Servers": "file:1", "queryId": "q"}) == {
         "kafka.bootstrap.servers": "flag:1", "queryId": "q",
     }  # fmt: skip
 
@@ -157,12 +157,12 @@ SERVER_FINAL = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
 def test_scram_says_what_rfc_7677_says() -> None:
-    conversation = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), NONCE)
-    assert next(conversation) == f"n,,n=user,r={NONCE}".encode()
+    exchange = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), NONCE)
+    assert next(exchange) == f"n,,n=user,r={NONCE}".encode()
     proof = "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
-    assert conversation.send(SERVER_FIRST.encode()) == f"c=biws,r={BOTH_NONCES},p={proof}".encode()
+    assert exchange.send(SERVER_FIRST.encode()) == f"c=biws,r={BOTH_NONCES},p={proof}".encode()
     with pytest.raises(StopIteration):
-        conversation.send(SERVER_FINAL.encode())
+        exchange.send(SERVER_FINAL.encode())
 
 
 def test_names_are_escaped_as_rfc_5802_has_it() -> None:
@@ -184,8 +184,8 @@ def test_names_are_escaped_as_rfc_5802_has_it() -> None:
     ],
 )
 def test_a_server_that_lies(first: str, final: str, said: str) -> None:
-    conversation = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), NONCE)
-    next(conversation)
+    exchange = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), NONCE)
+    next(exchange)
     answers = [first.encode("utf-8", "surrogateescape"), final.encode()]
     with pytest.raises(PipelineFailed, match=said):
-        list(map(conversation.send, answers))
+        list(map(exchange.send, answers))

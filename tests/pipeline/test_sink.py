@@ -11,13 +11,13 @@ from kafka.partitioner.default import murmur2
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range, fetch
+from tailrace.pipeline.kafka.fetching import OffsetRange, fetch
 from tailrace.pipeline.kafka.offsets import end_offsets
-from tailrace.pipeline.kafka.transactions import Transaction, add_partitions, state_of, take_over
+from tailrace.pipeline.kafka.transactions import Transaction, add_partitions, init_transactions, transaction_state
 from tailrace.pipeline.sink.committing import _decision, abort_all, commit_all, complete_decided
 from tailrace.pipeline.sink.options import WriteOptions, write_options
 from tailrace.pipeline.sink.progress import read_progress, transaction_name, write_progress
-from tailrace.pipeline.sink.writing import Attempt, Written, write_rows
+from tailrace.pipeline.sink.write_task import Attempt, TaskCommitMessage, write_rows
 from tailrace.records.opened import open_batch
 from tailrace.records.record import Record
 from tailrace.testing import Broker
@@ -37,8 +37,8 @@ def records(cluster: Cluster, topic: str, partition: int = 0, *, committed: bool
     end = end_offsets(cluster, [of], committed=committed)[of]
     return [
         record
-        for chosen in fetch(cluster, Range(partition=of, start=0, end=end), committed=committed)
-        for place, header in chosen.seen
+        for chosen in fetch(cluster, OffsetRange(partition=of, start=0, end=end), committed=committed)
+        for place, header in chosen.batches
         for record in open_batch(bytes(chosen.data[place : place + header.size]))
     ]
 
@@ -118,7 +118,7 @@ def test_a_stream_is_written_exactly_once_over_restarts(
     for name in (str(newest), f".{newest}.crc"):
         (tmp_path / "commits" / name).unlink()
     run()
-    assert seen(cluster, target) == sorted([b"value %d" % number for number in range(20)] * 2)
+    assert values_in_topic(cluster, target) == sorted([b"value %d" % number for number in range(20)] * 2)
 
 
 @spark_only
@@ -128,7 +128,7 @@ def test_a_batch_write_with_a_job_id_is_written_once(
     make_topic(cluster, topic)
     for job in ("monday", "monday", "tuesday"):
         save(spark.sql("select 'x' as value"), broker, topic=topic, exactlyOnce="true", sinkId=topic, jobId=job)
-    assert seen(cluster, topic) == [b"x", b"x"]
+    assert values_in_topic(cluster, topic) == [b"x", b"x"]
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def sink(broker: Broker, topic: str) -> WriteOptions:
     return write_options(given)
 
 
-Task = Callable[..., Written]
+Task = Callable[..., TaskCommitMessage]
 
 
 @pytest.fixture
@@ -145,10 +145,10 @@ def task(cluster: Cluster, sink: WriteOptions, topic: str) -> Task:
     """What a task does, without Spark: a record in a transaction that is left open."""
     make_topic(cluster, topic)
 
-    def run(number: int, batch: int = 0, attempt: int = 0, query: str = "q") -> Written:
-        transaction = take_over(cluster, transaction_name(sink.sink_id, number, attempt), sink.timeout_ms)
+    def run(number: int, batch: int = 0, attempt: int = 0, query: str = "q") -> TaskCommitMessage:
+        transaction = init_transactions(cluster, transaction_name(sink.sink_id, number, attempt), sink.timeout_ms)
         write_one(cluster, transaction, topic, b"task %d batch %d" % (number, batch))
-        return Written(number, attempt, query, batch, 1, (topic,), transaction.producer)
+        return TaskCommitMessage(number, attempt, query, batch, 1, (topic,), transaction.producer)
 
     return run
 
@@ -157,7 +157,7 @@ def write_one(cluster: Cluster, transaction: Transaction, topic: str, value: byt
     import numpy as np
 
     from tailrace.pipeline.arrow.encode import Rows
-    from tailrace.pipeline.kafka.producing import Producer
+    from tailrace.pipeline.kafka.producer import Producer
 
     producer = Producer(cluster, transaction.producer, transaction=transaction)
     rows = Rows(key=pa.array([None], pa.binary()), value=pa.array([value]), timestamp=np.array([1]))
@@ -169,11 +169,11 @@ def carried_out(cluster: Cluster) -> None:
     """Wait until brokers have done what they were told: they say that a transaction is decided before it is ended."""
     told = ListTransactionsRequest(state_filters=("PrepareCommit", "PrepareAbort"), producer_id_filters=())
     deadline = time.monotonic() + CARRIED_OUT_TIMEOUT_S
-    while left := cluster.ask_any(told).transaction_states:
+    while left := cluster.call_any(told).transaction_states:
         assert time.monotonic() < deadline, f"transactions that were ended have not: {left}"
 
 
-def seen(cluster: Cluster, topic: str) -> list[bytes]:
+def values_in_topic(cluster: Cluster, topic: str) -> list[bytes]:
     """The values that readers of committed records see."""
     carried_out(cluster)
     return sorted(record.value or b"" for record in records(cluster, topic))
@@ -183,31 +183,31 @@ def test_nothing_is_seen_before_the_driver_commits(
     cluster: Cluster, sink: WriteOptions, topic: str, task: Task
 ) -> None:
     messages = [task(0), task(1)]
-    assert seen(cluster, topic) == []
+    assert values_in_topic(cluster, topic) == []
     commit_all(sink, messages)
-    assert seen(cluster, topic) == [b"task 0 batch 0", b"task 1 batch 0"]
+    assert values_in_topic(cluster, topic) == [b"task 0 batch 0", b"task 1 batch 0"]
     commit_all(sink, messages)  # Spark may ask twice
-    assert len(seen(cluster, topic)) == 2
+    assert len(values_in_topic(cluster, topic)) == 2
 
 
 def test_a_batch_that_is_given_up_shows_nothing(cluster: Cluster, sink: WriteOptions, topic: str, task: Task) -> None:
     abort_all(sink, [task(0), None])
-    assert seen(cluster, topic) == []
-    assert state_of(cluster, transaction_name(sink.sink_id, 0, 0))[0] in ("PrepareAbort", "CompleteAbort")
+    assert values_in_topic(cluster, topic) == []
+    assert transaction_state(cluster, transaction_name(sink.sink_id, 0, 0))[0] in ("PrepareAbort", "CompleteAbort")
 
 
 def test_a_crash_between_two_ends_is_completed(cluster: Cluster, sink: WriteOptions, topic: str, task: Task) -> None:
-    from tailrace.pipeline.kafka.transactions import end
+    from tailrace.pipeline.kafka.transactions import end_transaction
 
     messages = [task(0), task(1), task(2)]
     decided = _decision(cluster, sink, messages, 0)
     write_progress(cluster, sink.sink_id, topic, decided)
     assert messages[0].producer is not None
-    end(cluster, Transaction(transaction_name(sink.sink_id, 0, 0), messages[0].producer), commit=True)
+    end_transaction(cluster, Transaction(transaction_name(sink.sink_id, 0, 0), messages[0].producer), commit=True)
     # Here the driver died. The batch is run again: its tasks see that it is decided, and write nothing.
-    again = [Written(number, 0, "q", 0, 0, (), None, is_decided=True) for number in range(3)]
+    again = [TaskCommitMessage(number, 0, "q", 0, 0, (), None, is_decided=True) for number in range(3)]
     commit_all(sink, again)
-    assert seen(cluster, topic) == [b"task %d batch 0" % number for number in range(3)]
+    assert values_in_topic(cluster, topic) == [b"task %d batch 0" % number for number in range(3)]
     progress = read_progress(cluster, sink.sink_id)
     assert progress is not None
     assert (progress.state, progress.batch) == ("done", 0)
@@ -217,24 +217,24 @@ def test_the_next_batch_and_another_query_go_on(cluster: Cluster, sink: WriteOpt
     commit_all(sink, [task(0)])
     commit_all(sink, [task(0, batch=1)])
     commit_all(sink, [task(0, batch=0, query="another")])
-    assert seen(cluster, topic) == [b"task 0 batch 0", b"task 0 batch 0", b"task 0 batch 1"]
+    assert values_in_topic(cluster, topic) == [b"task 0 batch 0", b"task 0 batch 0", b"task 0 batch 1"]
 
 
 def test_an_attempt_that_lost_is_aborted(cluster: Cluster, sink: WriteOptions, topic: str, task: Task) -> None:
     winner, _ = task(0, attempt=0), task(0, attempt=1)
     commit_all(sink, [winner])
-    assert seen(cluster, topic) == [b"task 0 batch 0"]
-    assert state_of(cluster, transaction_name(sink.sink_id, 0, 1))[0] in ("PrepareAbort", "CompleteAbort")
+    assert values_in_topic(cluster, topic) == [b"task 0 batch 0"]
+    assert transaction_state(cluster, transaction_name(sink.sink_id, 0, 1))[0] in ("PrepareAbort", "CompleteAbort")
 
 
 def test_a_task_that_was_fenced_is_not_committed(cluster: Cluster, sink: WriteOptions, topic: str, task: Task) -> None:
     fenced = task(0)
     add_partitions(
-        cluster, take_over(cluster, transaction_name(sink.sink_id, 0, 0), 60_000), [TopicPartition(topic, 0)]
+        cluster, init_transactions(cluster, transaction_name(sink.sink_id, 0, 0), 60_000), [TopicPartition(topic, 0)]
     )
     with pytest.raises(PipelineFailed, match="Nothing of this batch was committed"):
         commit_all(sink, [fenced, task(1)])
-    assert seen(cluster, topic) == []
+    assert values_in_topic(cluster, topic) == []
 
 
 def rows_of(*values: bytes, topics: Sequence[str] = ()) -> pa.RecordBatch:
@@ -254,9 +254,9 @@ def test_another_query_finishes_what_was_decided_before_its_tasks_run(
         write_rows(sink, iter([rows_of(b"too early")]), Attempt(0, 0, "another", 0))
     StreamWriter(sink, StructType().add("value", BinaryType()))
     written = [write_rows(sink, iter([rows_of(b"new %d" % n)]), Attempt(n, 0, "another", 0)) for n in range(2)]
-    assert seen(cluster, topic) == [b"task 0 batch 0", b"task 1 batch 0"]
+    assert values_in_topic(cluster, topic) == [b"task 0 batch 0", b"task 1 batch 0"]
     commit_all(sink, written)
-    assert seen(cluster, topic) == [b"new 0", b"new 1", b"task 0 batch 0", b"task 1 batch 0"]
+    assert values_in_topic(cluster, topic) == [b"new 0", b"new 1", b"task 0 batch 0", b"task 1 batch 0"]
 
 
 def test_what_is_anothers_by_now_is_not_committed(cluster: Cluster, sink: WriteOptions, topic: str, task: Task) -> None:
@@ -264,8 +264,8 @@ def test_what_is_anothers_by_now_is_not_committed(cluster: Cluster, sink: WriteO
     task(0, query="another")
     with pytest.raises(PipelineFailed, match="somebody else writes under its transactional ids"):
         complete_decided(sink)
-    assert seen(cluster, topic) == []
-    assert state_of(cluster, transaction_name(sink.sink_id, 0, 0))[0] == "Ongoing"
+    assert values_in_topic(cluster, topic) == []
+    assert transaction_state(cluster, transaction_name(sink.sink_id, 0, 0))[0] == "Ongoing"
 
 
 @pytest.mark.parametrize("exactly_once", ["true", "false"])
@@ -279,7 +279,7 @@ def test_rows_name_their_topics(broker: Broker, cluster: Cluster, topic: str, ex
     both = rows_of(b"1", b"2", topics=topics[:2])
     later = rows_of(b"3", topics=topics[2:])
     commit_all(sink, [write_rows(sink, iter([both, later]), Attempt(0, 0, "q", 0))])
-    assert [seen(cluster, one) for one in topics] == [[b"1"], [b"2"], [b"3"]]
+    assert [values_in_topic(cluster, one) for one in topics] == [[b"1"], [b"2"], [b"3"]]
 
 
 def test_rows_that_fail_are_told_and_their_transaction_is_aborted(
@@ -293,5 +293,5 @@ def test_rows_that_fail_are_told_and_their_transaction_is_aborted(
 
     with pytest.raises(ZeroDivisionError, match="the user's"):
         write_rows(sink, rows(), Attempt(0, 0, "q", 0))
-    assert state_of(cluster, transaction_name(sink.sink_id, 0, 0))[0] in ("PrepareAbort", "CompleteAbort")
-    assert seen(cluster, topic) == []
+    assert transaction_state(cluster, transaction_name(sink.sink_id, 0, 0))[0] in ("PrepareAbort", "CompleteAbort")
+    assert values_in_topic(cluster, topic) == []

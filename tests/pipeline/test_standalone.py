@@ -14,8 +14,8 @@ import pytest
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 from tests.pipeline.programs import environment, python_of, root, run, started
-from tests.pipeline.speculating import ROWS_OF_EACH, TASKS
-from tests.pipeline.test_sink import seen
+from tests.pipeline.speculation_driver import ROWS_OF_EACH, TASKS
+from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.topics import make_topic, numbered, write
 
 pytestmark = pytest.mark.long
@@ -60,7 +60,7 @@ def test_the_job_of_the_page(broker: Broker, cluster: Cluster, topic: str, maste
     words = ["spark-submit", "--master", master, "--conf", "spark.driver.host=127.0.0.1", "--py-files", "tailrace.zip"]
     printed = run([*words, "job.py", broker.bootstrap, "./checkpoint"], environment(PYTHONPATH=""), tmp_path)
     assert "tailrace.zip/tailrace/__init__.py" in printed
-    assert seen(cluster, f"{topic}-copies") == sorted([one.value or b"" for one in numbered(10)] * 2)
+    assert values_in_topic(cluster, f"{topic}-copies") == sorted([one.value or b"" for one in numbered(10)] * 2)
 
 
 def test_an_archive_of_ours(broker: Broker, cluster: Cluster, topic: str, master: str, tmp_path: Path) -> None:
@@ -77,8 +77,8 @@ def test_two_attempts_of_one_task(broker: Broker, cluster: Cluster, topic: str, 
     make_topic(cluster, topic)
     elsewhere = "127.0.0.2"  # Spark runs no second attempt on the host of the first
     variables = environment(PYTHONPATH=f"{root}{os.pathsep}{root / 'src'}")
-    words = [sys.executable, "-m", "tests.pipeline.speculating", master, broker.bootstrap, topic, str(tmp_path)]
+    words = [sys.executable, "-m", "tests.pipeline.speculation_driver", master, broker.bootstrap, topic, str(tmp_path)]
     with worker(master, tmp_path / "second", elsewhere, variables | {"SPARK_LOCAL_IP": elsewhere}):
         run(words, variables, root)
     assert (tmp_path / "attempt-1").exists()
-    assert seen(cluster, topic) == sorted(str(number).encode() for number in range(TASKS * ROWS_OF_EACH))
+    assert values_in_topic(cluster, topic) == sorted(str(number).encode() for number in range(TASKS * ROWS_OF_EACH))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-PATIENCE_S = 60.0
+RETRY_TIMEOUT_S = 60.0
 POLL_S = 0.02
 
 
@@ -26,7 +26,7 @@ def waits(began: str, over: str) -> bool:
 
 
 def there(path: Path) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + RETRY_TIMEOUT_S
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(POLL_S)
     return path.exists()
@@ -43,7 +43,7 @@ def test_an_interrupt_ends_the_tasks(spark: "SparkSession", tmp_path: Path) -> N
     with pytest.raises(KeyboardInterrupt):
         run_tasks(spark, "tests.pipeline.test_tasks:waits", [str(began)], str(over))
     spark.createDataFrame([(1,)], "number int")  # Spark's JVM has forgotten which session is active; this reminds it
-    deadline = time.monotonic() + PATIENCE_S / 2  # long before the task gives up by itself
+    deadline = time.monotonic() + RETRY_TIMEOUT_S / 2  # long before the task gives up by itself
     while spark.sparkContext.statusTracker().getActiveJobsIds():
         assert time.monotonic() < deadline, "the job goes on"
         time.sleep(POLL_S)

@@ -18,7 +18,7 @@ from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.sink.options import write_options
 from tailrace.pipeline.sink.rows import check_schema
-from tailrace.pipeline.sink.writing import Attempt, write_rows
+from tailrace.pipeline.sink.write_task import Attempt, write_rows
 from tailrace.pipeline.source.batch import BatchReader
 from tailrace.pipeline.source.options import read_options
 from tailrace.records.record import NewRecord

@@ -14,14 +14,14 @@ import pytest
 from tailrace.cli.main import main
 from tailrace.pipeline import archive, audit, compact, history, replay, vacuum
 from tailrace.pipeline.failure import NotOurHistory, PipelineFailed
-from tailrace.pipeline.histories.committing import begin, commit_batch, noted_last
+from tailrace.pipeline.histories.committing import commit_batch, open_or_create, saved_last_commit
 from tailrace.pipeline.histories.delta_log import Snapshot, commits, read_log
 from tailrace.pipeline.histories.file_checks import rises, wrong_with
-from tailrace.pipeline.histories.locking import alone
+from tailrace.pipeline.histories.locking import exclusive_lock
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.writing import DayFile, archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.fetching import OffsetRange
 from tailrace.pipeline.upkeep import compact as compacting
 from tailrace.pipeline.upkeep.merging import merged
 from tailrace.pipeline.upkeep.planning import groups
@@ -37,7 +37,7 @@ from tests.pipeline.damage import (
     truncate,
 )
 from tests.pipeline.test_histories import a_range, two_days
-from tests.pipeline.test_sink import seen
+from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.topics import make_topic, write
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ COMPACTION = ["compact: files merged", "compact: committed"]  # places where it 
 def grown(cluster: Cluster, topic: str, folder: Path, batches: int = 4) -> list[ArchivedRange]:
     """A history of ten records a batch and two days, without Spark; the ranges in it."""
     make_topic(cluster, topic)
-    begin(folder)
+    open_or_create(folder)
     for batch in range(batches):
         write(cluster, topic, two_days(10, 10 * batch))
-        wanted = Range(partition=TopicPartition(topic, 0), start=10 * batch, end=10 * batch + 10)
+        wanted = OffsetRange(partition=TopicPartition(topic, 0), start=10 * batch, end=10 * batch + 10)
         commit_batch(folder, [archive_range(cluster, wanted, folder)])
     return read_log(folder).ranges
 
@@ -75,7 +75,7 @@ def test_fewer_files_and_the_same_records(
     assert audit(spark, tmp_path / "h", bootstrap=broker.bootstrap).is_complete
     make_topic(cluster, f"{topic}-again")
     assert replay(spark, tmp_path / "h", broker.bootstrap, topic=topic, into=f"{topic}-again") == 50
-    assert seen(cluster, f"{topic}-again") == sorted(one.value or b"" for one in two_days(50))
+    assert values_in_topic(cluster, f"{topic}-again") == sorted(one.value or b"" for one in two_days(50))
 
 
 def test_which_ranges_are_merged(cluster: Cluster, topic: str, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_an_archive_that_commits_at_the_same_time(cluster: Cluster, topic: str, 
     ranges = grown(cluster, topic, tmp_path / "h")
     one = merged(ranges[:3], tmp_path / "h")
     write(cluster, topic, two_days(10, 40))
-    fresh = archive_range(cluster, Range(partition=ranges[0].of, start=40, end=50), tmp_path / "h")
+    fresh = archive_range(cluster, OffsetRange(partition=ranges[0].of, start=40, end=50), tmp_path / "h")
     commit_batch(tmp_path / "h", [fresh])  # after the compaction was planned, before its commit
     compacting._commit(tmp_path / "h", [(ranges[:3], one)])
     after = read_log(tmp_path / "h")
@@ -171,7 +171,7 @@ def test_a_number_that_a_compaction_took(
     ranges = grown(cluster, topic, tmp_path / "h")
     one = merged(ranges, tmp_path / "h")
     write(cluster, topic, two_days(10, 40))
-    fresh = archive_range(cluster, Range(partition=ranges[0].of, start=40, end=50), tmp_path / "h")
+    fresh = archive_range(cluster, OffsetRange(partition=ranges[0].of, start=40, end=50), tmp_path / "h")
     beside = [one]
 
     def meanwhile(folder: Path, known: Snapshot | None) -> Snapshot:
@@ -192,7 +192,7 @@ def test_an_archive_and_compactions_race(cluster: Cluster, topic: str, tmp_path:
     grown(cluster, topic, folder, 1)
     write(cluster, topic, two_days(200, 10))
     of = TopicPartition(topic, 0)
-    ranges = [Range(partition=of, start=start, end=start + 10) for start in range(10, 210, 10)]
+    ranges = [OffsetRange(partition=of, start=start, end=start + 10) for start in range(10, 210, 10)]
     written = [archive_range(cluster, one, folder) for one in ranges]
 
     def archiving() -> None:
@@ -211,7 +211,7 @@ def test_an_archive_and_compactions_race(cluster: Cluster, topic: str, tmp_path:
         archived.result()
     after = read_log(folder)
     assert [(one.start, one.end, one.count) for one in after.ranges] == [(0, 210, 210)]
-    assert (after.version, noted_last(folder), after.holes) == (1 + 20 + merges, 1 + 20 + merges, [])
+    assert (after.version, saved_last_commit(folder), after.missing_commits) == (1 + 20 + merges, 1 + 20 + merges, [])
     assert all(not wrong_with(folder, file) for file in after.live.values())
 
 
@@ -236,7 +236,7 @@ def test_what_is_removed_and_what_is_left(cluster: Cluster, topic: str, tmp_path
     tried = vacuum(folder, dry_run=True)
     assert {one.kind for one in tried.gone} == {"orphan", "unfinished"}
     assert orphan.exists()
-    with alone(folder, "archive"):
+    with exclusive_lock(folder, "archive"):
         assert vacuum(folder).gone == ()
     assert vacuum(folder).gone == tried.gone
     assert [path.exists() for path in (orphan, young, unfinished, strange)] == [False, True, False, True]
@@ -250,7 +250,7 @@ def test_what_is_removed_and_what_is_left(cluster: Cluster, topic: str, tmp_path
 
 def test_two_at_once(cluster: Cluster, topic: str, tmp_path: Path) -> None:
     grown(cluster, topic, tmp_path / "h", 1)
-    with alone(tmp_path / "h", "upkeep"), pytest.raises(PipelineFailed, match="another compaction or vacuum"):
+    with exclusive_lock(tmp_path / "h", "upkeep"), pytest.raises(PipelineFailed, match="another compaction or vacuum"):
         vacuum(tmp_path / "h")
     shutil.rmtree(tmp_path / "h")
 

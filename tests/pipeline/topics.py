@@ -25,7 +25,7 @@ KNOWN_TIMEOUT_S = 30.0
 def make_topic(cluster: Cluster, topic: str, partitions: int = 1, *, policy: str = "delete") -> None:
     configs = (keep_all, NewTopicConfig(name="cleanup.policy", value=policy))
     wanted = NewTopic(name=topic, num_partitions=partitions, replication_factor=1, configs=configs)
-    answer = cluster.ask_any(CreateTopicsRequest(topics=(wanted,), timeout_ms=10_000))
+    answer = cluster.call_any(CreateTopicsRequest(topics=(wanted,), timeout_ms=10_000))
     check(answer.topics[0].error_code, f"make {topic}")
     deadline = time.monotonic() + KNOWN_TIMEOUT_S
     while not is_known(cluster, topic):  # Apache Kafka says that it is made before every broker can tell of it
@@ -40,7 +40,7 @@ def is_known(cluster: Cluster, topic: str) -> bool:
 
 
 def remove_topic(cluster: Cluster, topic: str) -> None:
-    cluster.ask_any(DeleteTopicsRequest(topics=(TopicToDelete(name=topic),), timeout_ms=10_000))
+    cluster.call_any(DeleteTopicsRequest(topics=(TopicToDelete(name=topic),), timeout_ms=10_000))
 
 
 def numbered(count: int, start: int = 0) -> list[NewRecord]:
@@ -74,7 +74,7 @@ def write_bytes(cluster: Cluster, topic: str, batch: bytes, *, partition: int = 
         check(got.error_code, f"write to {topic}")
         return int(got.base_offset)
 
-    return cluster.until_answered(ask)
+    return cluster.with_retries(ask)
 
 
 def shorten(cluster: Cluster, topic: str, before: int, *, partition: int = 0) -> None:

@@ -17,16 +17,16 @@ from typing import Final
 
 from tailrace.cli.failure import Failed, Misused
 from tailrace.pipeline.access import Access
-from tailrace.pipeline.failure import BrokersSilent, NoSuchTopic, PipelineFailed
+from tailrace.pipeline.failure import NoBrokerAvailable, NoSuchTopic, PipelineFailed
 from tailrace.pipeline.histories.archive_options import archive_options
-from tailrace.pipeline.histories.committing import usable
-from tailrace.pipeline.histories.locking import demand_idle
-from tailrace.pipeline.histories.reading import snapshot_of, whole_part_of
+from tailrace.pipeline.histories.committing import snapshot_for_writing
+from tailrace.pipeline.histories.locking import demand_unlocked
+from tailrace.pipeline.histories.reading import snapshot_of, undamaged_snapshot_of
 from tailrace.pipeline.jvm.java import NoJava, find_java
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.option_names import access_of
-from tailrace.pipeline.replaying.wanted import ReplayRange, bounded, demand_sense, ranges_of
-from tailrace.pipeline.upkeep.soundness import sound_snapshot
+from tailrace.pipeline.replaying.parameters import ReplayParameters, demand_compatible, ranges_of, with_bound
+from tailrace.pipeline.upkeep.safety_check import checked_snapshot
 
 ANSWER_TIMEOUT_S: Final = 10.0  # for a broker that accepts connections and does not answer
 SPARK_PACKAGES: Final = ("pyspark", "pyarrow", "numpy")
@@ -53,13 +53,13 @@ def check_archive(bootstrap: str, to: str, *, topics: Sequence[str], pattern: st
     if pattern:
         _demand_expression(pattern)
     history = Path(to).absolute()
-    usable(history)
-    demand_idle(history, "archive")
+    snapshot_for_writing(history)
+    demand_unlocked(history, "archive")
     check_topics(asked.access, topics)
 
 
 def check_audit(history: str, bootstrap: str, options: Mapping[str, str]) -> None:
-    whole_part_of(Path(history).absolute())
+    undamaged_snapshot_of(Path(history).absolute())
     if bootstrap:
         check_topics(access_of(bootstrap, options), ())  # topics that are gone are notes of the audit
 
@@ -68,11 +68,11 @@ def check_replay(
     history: str, bootstrap: str, *, topic: str, into: str, where: str, start: str, end: str, rate: float,
     keep_partition: bool, options: Mapping[str, str],
 ) -> None:  # fmt: skip
-    demand_sense(where, rate)
+    demand_compatible(where, rate)
     folder = Path(history).absolute()
     partitions = ranges_of(snapshot_of(folder), topic)
-    wanted = ReplayRange(replay_id="", access=access_of(bootstrap, options), history=str(folder), into=into)
-    bounded(bounded(wanted, start, is_start=True), end, is_start=False)
+    wanted = ReplayParameters(replay_id="", access=access_of(bootstrap, options), history=str(folder), into=into)
+    with_bound(with_bound(wanted, start, is_start=True), end, is_start=False)
     count = check_topics(wanted.access, [into])[into]
     highest = max(of.partition for of in partitions)
     if keep_partition and 0 < count <= highest:
@@ -92,14 +92,14 @@ def check_analyze(history: str, report: str) -> None:
 
 def check_compact(history: str) -> None:
     folder = Path(history).absolute()
-    sound_snapshot(folder)
-    demand_idle(folder, "upkeep")
+    checked_snapshot(folder)
+    demand_unlocked(folder, "upkeep")
 
 
 def check_postgres(
     bootstrap: str, *, topics: Sequence[str], dsn: str, checkpoint: str, options: Mapping[str, str]
 ) -> None:
-    from tailrace.pipeline.postgres.reaching import demand_database
+    from tailrace.pipeline.postgres.connection_check import demand_database
 
     if not topics:
         raise Misused("--topics is empty: name a topic.")
@@ -114,8 +114,8 @@ def check_topics(access: Access, topics: Sequence[str]) -> dict[str, int]:
     with Cluster(access.bootstrap, access.security, timeout_s=ANSWER_TIMEOUT_S) as cluster:
         try:
             found = cluster.partition_counts(topics)
-        except BrokersSilent as silent:
-            raise BrokersSilent(f"{silent}; {HOW_TO_REACH_BROKERS}") from None
+        except NoBrokerAvailable as silent:
+            raise NoBrokerAvailable(f"{silent}; {HOW_TO_REACH_BROKERS}") from None
         missing = [name for name in topics if name not in found]
         if missing:
             raise NoSuchTopic(_said_of(missing, cluster.names(), access.bootstrap))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from tailrace.pipeline.analysis.job import analyze
     from tailrace.pipeline.data_source import register
-    from tailrace.pipeline.declared import init
+    from tailrace.pipeline.declarative_project import init
     from tailrace.pipeline.histories.archive import archive
     from tailrace.pipeline.histories.audit import audit
     from tailrace.pipeline.histories.reading import history
@@ -37,7 +37,7 @@ _HOMES: Final = MappingProxyType(  # name to the module that defines it
         "audit": "histories.audit",
         "compact": "upkeep.compact",
         "history": "histories.reading",
-        "init": "declared",
+        "init": "declarative_project",
         "parse_json": "json_rows",
         "register": "data_source",
         "replay": "replaying.job",

@@ -6,10 +6,10 @@ from typing import Final
 from tailrace.pipeline.failure import PipelineFailed
 
 TABLE_PREFIX: Final = "option."  # Spark passes CREATE TABLE options with this prefix once, then never
-KEEP_THEM: Final = "CREATE TEMPORARY VIEW … USING tailrace OPTIONS (…) keeps them"
+TEMPORARY_VIEW_HINT: Final = "CREATE TEMPORARY VIEW … USING tailrace OPTIONS (…) keeps them"
 
 
 def refuse_tables(given: Mapping[str, str]) -> None:
     """Fail at CREATE TABLE rather than at the first read."""
     if any(name.startswith(TABLE_PREFIX) for name in given):
-        raise PipelineFailed(f"Spark would drop the options of CREATE TABLE … OPTIONS (…). {KEEP_THEM}")
+        raise PipelineFailed(f"Spark would drop the options of CREATE TABLE … OPTIONS (…). {TEMPORARY_VIEW_HINT}")

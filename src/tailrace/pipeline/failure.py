@@ -5,7 +5,7 @@ class PipelineFailed(RuntimeError):
     """A job failed; the base class of the pipeline's exceptions."""
 
 
-class BrokersSilent(PipelineFailed):
+class NoBrokerAvailable(PipelineFailed):
     """No broker answered, or none of them could within the time allowed."""
 
 

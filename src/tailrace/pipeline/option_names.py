@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from tailrace.pipeline.access import Access
-from tailrace.pipeline.catalog_tables import KEEP_THEM
+from tailrace.pipeline.catalog_tables import TEMPORARY_VIEW_HINT
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka_settings import BROKERS_NAME, HONOURED, IGNORED, KAFKA_PREFIX, REFUSED, refusal
 from tailrace.pipeline.security_options import NAMES as SECURITY_NAMES
@@ -32,7 +32,9 @@ class Options:
                 raise PipelineFailed(_unknown(name, names))
         self._given = {names.get(name.lower(), name): value for name, value in given.items()}
         if not [name for name in self._given if name.lower() not in SPARK_OWN]:
-            raise PipelineFailed(f"no option has arrived: Spark drops those of CREATE TABLE … OPTIONS (…). {KEEP_THEM}")
+            raise PipelineFailed(
+                f"no option has arrived: Spark drops those of CREATE TABLE … OPTIONS (…). {TEMPORARY_VIEW_HINT}"
+            )
         if not self._given.get(BROKERS_NAME):
             raise PipelineFailed("kafka.bootstrap.servers is missing: say where a broker is, such as 127.0.0.1:9092")
         self.access = Access(bootstrap=self[BROKERS_NAME], security=read_security(self))
@@ -69,10 +71,10 @@ class Options:
 def access_of(bootstrap: str, options: Mapping[str, str]) -> Access:
     """Broker access from a job's options; options that do not begin with `kafka.` are ignored here."""
     own = {name: value for name, value in options.items() if name.lower().startswith(KAFKA_PREFIX)}
-    return Options(reaching(bootstrap, own), ()).access
+    return Options(with_bootstrap(bootstrap, own), ()).access
 
 
-def reaching(bootstrap: str, options: Mapping[str, str]) -> dict[str, str]:
+def with_bootstrap(bootstrap: str, options: Mapping[str, str]) -> dict[str, str]:
     """A job's options with `bootstrap` as the brokers; brokers named in the options themselves are ignored."""
     others = {name: value for name, value in options.items() if name.lower() != BROKERS_NAME}
     return {BROKERS_NAME: bootstrap, **others}

@@ -61,9 +61,10 @@ def _tls(options: "Options") -> Tls:
     chain, key = options.text(f"{own}.certificate.chain"), options.text(f"{own}.key")
     return Tls(
         authorities=authorities,
-        own=f"{key}\n{chain}\n" if chain or key else _store(options, own),
+        client_certificate=f"{key}\n{chain}\n" if chain or key else _store(options, own),
         key_password=options.text("kafka.ssl.key.password"),
-        checks_name=options.one_of("kafka.ssl.endpoint.identification.algorithm", ("https", ""), "https") == "https",
+        checks_hostname=options.one_of("kafka.ssl.endpoint.identification.algorithm", ("https", ""), "https")
+        == "https",
         oldest=versions[0],
         newest=versions[-1],
     )

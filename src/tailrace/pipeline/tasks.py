@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def run_tasks(spark: "SparkSession", function: str, things: Sequence[Any], given: Any) -> list[Any]:
-    """The result of `function`, named as `module:name`, for each of `things`; `given` is its second argument."""
-    if not things:
+def run_tasks(spark: "SparkSession", function: str, inputs: Sequence[Any], given: Any) -> list[Any]:
+    """The result of `function`, named as `module:name`, for each of `inputs`; `given` is its second argument."""
+    if not inputs:
         return []
     spark.dataSource.register(TaskSource)
     reader = spark.read.format(TaskSource.name()).option("function", function)
-    reader = reader.option("given", json.dumps(given)).option("things", json.dumps(list(things)))
+    reader = reader.option("given", json.dumps(given)).option("inputs", json.dumps(list(inputs)))
     try:
         return [json.loads(row.answer) for row in reader.load().collect()]
     except KeyboardInterrupt:
@@ -33,17 +33,17 @@ def run_tasks(spark: "SparkSession", function: str, things: Sequence[Any], given
 class TaskReader(DataSourceReader):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self._function, self._given = options["function"], json.loads(options["given"])
-        self._things = json.loads(options["things"])
+        self._inputs = json.loads(options["inputs"])
 
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(thing) for thing in self._things]
+        return [InputPartition(value) for value in self._inputs]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[str]]:
         module, _, name = self._function.partition(":")
         yield (json.dumps(getattr(import_module(module), name)(partition.value, self._given)),)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_things": []}  # a task only needs its own input, which is in the partition
+        return {**self.__dict__, "_inputs": []}  # a task only needs its own input, which is in the partition
 
 
 class TaskSource(DataSource):

@@ -19,7 +19,7 @@ from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.option_names import Options
 from tests.pipeline.certificates import Certificate, make_certificate
-from tests.pipeline.test_sink import seen
+from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.topics import make_topic, numbered, write
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def test_from_topic_to_topic(
         writer = writer.options(exactlyOnce="true", sinkId=topic, checkpointLocation=str(tmp_path / "checkpoint"))
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination(60)
-        assert len(seen(cluster, f"{topic}-out")) == 100
+        assert len(values_in_topic(cluster, f"{topic}-out")) == 100
         assert PASSWORD not in str(query.lastProgress)
 
 
@@ -147,7 +147,7 @@ def test_archive_audit_and_replay_by_a_file_of_settings(
         again = ["pipeline", "replay", folder, *at, "--topic", topic, "--into", f"{topic}-again"]
         assert main([*again, "--id", "first", "--to", "50"]) == 0
         assert main([*again, "--where", "offset >= 50"]) == 0
-        assert seen(cluster, f"{topic}-again") == sorted(one.value or b"" for one in numbered(100))
+        assert values_in_topic(cluster, f"{topic}-again") == sorted(one.value or b"" for one in numbered(100))
 
 
 def test_no_secret_is_in_a_plan(
@@ -166,6 +166,6 @@ def test_a_wrong_password_is_refused_at_once(secured: Ports, server: Certificate
         told = options(secured, protocol, server, client, mechanism)
         told["kafka.sasl.jaas.config"] = told["kafka.sasl.jaas.config"].replace(PASSWORD, "wr0ng-secret")
         with Options(told, ()).access.cluster() as cluster, pytest.raises(PipelineFailed) as failed:
-            cluster.matching(".*")
+            cluster.partitions_matching(".*")
         assert "does not take the name and password" in str(failed.value)
         assert "wr0ng-secret" not in str(failed.value)

@@ -100,7 +100,10 @@ def test_the_log_is_passed_on_line_by_line() -> None:
         os.kill(failing.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("then", ["", "os.kill(broker.pid, signal.SIGSTOP)"])
+PAUSE = "os.kill(broker.pid, signal.SIGSTOP); os.waitid(os.P_PID, broker.pid, os.WSTOPPED | os.WNOWAIT)"
+
+
+@pytest.mark.parametrize("then", ["", PAUSE], ids=["running", "paused"])
 def test_a_broker_ends_with_the_process_that_started_it(then: str) -> None:
     """That process is killed, so it cannot clean up. A paused broker does not see the end of its standard input."""
     code = f"""

@@ -23,7 +23,7 @@ def init(
     Examples:
       tailrace pipeline init shop --topic orders --into totals
     """
-    from tailrace.pipeline.declared import init as write
+    from tailrace.pipeline.declarative_project import init as write
 
     with failing():
         project = write(folder, bootstrap=bootstrap, topic=topic, into=into)

@@ -98,7 +98,7 @@ def tasks_done(spark: "SparkSession") -> tuple[int, int]:
 def failing() -> Iterator[None]:
     """Turn what the pipeline or Spark raises into a sentence."""
     from tailrace.pipeline.failure import PipelineFailed
-    from tailrace.pipeline.jvm.reasons import is_sparks_own, reason
+    from tailrace.pipeline.jvm.error_reasons import is_spark_error, reason
 
     try:
         yield
@@ -107,5 +107,5 @@ def failing() -> Iterator[None]:
     except PipelineFailed as failed:
         raise Failed(f"{failed}.") from None
     except Exception as error:
-        hint = "\nWith --verbose, Spark's own log says more." if is_sparks_own(error) else ""
+        hint = "\nWith --verbose, Spark's own log says more." if is_spark_error(error) else ""
         raise Failed(f"{reason(error)}.{hint}") from None

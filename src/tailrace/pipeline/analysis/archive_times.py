@@ -27,7 +27,7 @@ COLUMNS: Final = f"of_topic string, of_partition int, block bigint, start bigint
 
 
 @frozen
-class Added:
+class CommittedRange:
     """Offsets that a commit added to one partition, from `start` to `end`, exclusive."""
 
     topic: str
@@ -37,9 +37,9 @@ class Added:
     committed_ms: int
 
 
-def archive_times(history: Path) -> list[Added]:
+def archive_times(history: Path) -> list[CommittedRange]:
     """The ranges that each commit of an archive added; damaged commits are skipped."""
-    found: list[Added] = []
+    found: list[CommittedRange] = []
     for _, path in commits(history):
         with suppress(CommitDamaged):
             for action in actions_of(path):
@@ -47,9 +47,9 @@ def archive_times(history: Path) -> list[Added]:
     return found
 
 
-def _added(info: Mapping[str, Any]) -> list[Added]:
+def _added(info: Mapping[str, Any]) -> list[CommittedRange]:
     return [
-        Added(
+        CommittedRange(
             topic=one["topic"], partition=one["partition"], start=one["start"], end=one["end"],
             committed_ms=info["timestamp"],
         )
@@ -57,7 +57,7 @@ def _added(info: Mapping[str, Any]) -> list[Added]:
     ]  # fmt: skip
 
 
-def with_archive_times(frame: "DataFrame", added: Sequence[Added]) -> "DataFrame":
+def with_archive_times(frame: "DataFrame", added: Sequence[CommittedRange]) -> "DataFrame":
     """Add a column `committed_ms` to the records; null if the log has no archive time for a record."""
     from pyspark.sql import functions as f
 
@@ -75,11 +75,11 @@ def with_archive_times(frame: "DataFrame", added: Sequence[Added]) -> "DataFrame
     return frame.join(f.broadcast(times), same, "left")
 
 
-def block_length(added: Sequence[Added]) -> int:
+def block_length(added: Sequence[CommittedRange]) -> int:
     return max(1, sum(one.end - one.start for one in added) // len(added))
 
 
-def blocks(added: Sequence[Added], length: int) -> list[tuple[str, int, int, int, int, int]]:
+def blocks(added: Sequence[CommittedRange], length: int) -> list[tuple[str, int, int, int, int, int]]:
     """One row per range and block of `length` offsets that the range touches; fields in the order of `COLUMNS`."""
     return [
         (one.topic, one.partition, block, one.start, one.end, one.committed_ms)

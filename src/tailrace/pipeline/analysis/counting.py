@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from tailrace.pipeline.analysis.archive_times import COMMITTED_MS, Added, with_archive_times
+from tailrace.pipeline.analysis.archive_times import COMMITTED_MS, CommittedRange, with_archive_times
 from tailrace.pipeline.analysis.report import (
     SHARES,
     TIME_POINTS_MAX,
@@ -22,7 +22,7 @@ from tailrace.pipeline.analysis.report import (
     span_ms,
 )
 from tailrace.pipeline.analysis.steps import step_for
-from tailrace.pipeline.analysis.tables import SENT_AT, VALUE_SIZE, Answer, expressions
+from tailrace.pipeline.analysis.tables import SENT_AT, VALUE_SIZE, ResultTable, expressions
 from tailrace.pipeline.histories.manifest import ArchivedRange
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def step_of_report(of: Sequence[TopicTotal]) -> int:
 
 
 def topic_lines(
-    frame: "DataFrame", step_s: int, of: Sequence[TopicTotal], added: Sequence[Added]
+    frame: "DataFrame", step_s: int, of: Sequence[TopicTotal], added: Sequence[CommittedRange]
 ) -> tuple[TopicLine, ...]:
     """Messages, bytes and delays per topic and time step."""
     step_ms, shares = step_s * MS_A_SECOND, ", ".join(map(str, SHARES))
@@ -111,14 +111,14 @@ def partition_shares(ranges: Sequence[ArchivedRange]) -> tuple[PartitionShare, .
     )
 
 
-def partitions(shares: Sequence[PartitionShare]) -> Answer:
+def partitions(shares: Sequence[PartitionShare]) -> ResultTable:
     """How records are distributed over partitions: a share of 1 is even, and a hot partition has more."""
     rows = []
     for _, those in groupby(shares, lambda one: one.topic):
         ours = list(those)
         even = sum(one.messages for one in ours) / len(ours) or 1.0
         rows += [(f"{one.topic}-{one.partition}", one.messages, round(one.messages / even, 3)) for one in ours]
-    return Answer(title="Partitions", columns=("partition", "records", "share"), rows=tuple(rows))
+    return ResultTable(title="Partitions", columns=("partition", "records", "share"), rows=tuple(rows))
 
 
 def others_name(of: Sequence[TopicTotal]) -> str:

@@ -16,7 +16,7 @@ from tailrace.pipeline.analysis.counting import (
 from tailrace.pipeline.analysis.lag import lag, lag_lines
 from tailrace.pipeline.analysis.plotting import demand_plotly
 from tailrace.pipeline.analysis.report import PartitionShare, Report
-from tailrace.pipeline.analysis.tables import Answer, answers, step_of
+from tailrace.pipeline.analysis.tables import ResultTable, answers, step_of
 from tailrace.pipeline.histories.reading import files_frame, snapshot_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NOT_THE_BROKERS_OWN: Final = "not startswith(topic, '__')"
 
 
-def analyze(spark: "SparkSession", history: str | Path, *, report: str | Path = "") -> list[Answer]:
+def analyze(spark: "SparkSession", history: str | Path, *, report: str | Path = "") -> list[ResultTable]:
     """Return the tables for a history. If `report` is given, also write a page with plots to that file."""
     if report:
         demand_plotly()
@@ -46,7 +46,7 @@ def analyze(spark: "SparkSession", history: str | Path, *, report: str | Path = 
 
 
 def report_of(
-    frame: "DataFrame", folder: Path, name: str, shares: Sequence[PartitionShare], tables: Sequence[Answer]
+    frame: "DataFrame", folder: Path, name: str, shares: Sequence[PartitionShare], tables: Sequence[ResultTable]
 ) -> Report:
     """Collect the data for the report's plots and tables."""
     own, every = frame.where(NOT_THE_BROKERS_OWN), totals(frame)

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from tailrace.pipeline.analysis.report import LAG_LINES_MAX, LagLine
-from tailrace.pipeline.analysis.tables import Answer, expressions, to_answer
+from tailrace.pipeline.analysis.tables import ResultTable, expressions, to_result_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,13 +25,13 @@ TOPIC_SIZE: Final = "cast(conv(hex(substring(key, 5 + group_size, 2)), 16, 10) a
 OFFSET: Final = "if(value is null, -1, cast(conv(hex(substring(value, 3, 8)), 16, 10) as bigint))"
 
 
-def lag(frame: "DataFrame", step_s: int) -> Answer:
+def lag(frame: "DataFrame", step_s: int) -> ResultTable:
     """The lag by time, group and topic, in steps of `step_s` seconds."""
     found = _lags(frame, step_s)
     if found is None:
-        return Answer(title=TITLE + HINT, columns=("time", "consumer_group", "topic", "lag"), rows=())
+        return ResultTable(title=TITLE + HINT, columns=("time", "consumer_group", "topic", "lag"), rows=())
     timed = found.selectExpr("timestamp_seconds(at) as time", "consumer_group", "topic", "lag")
-    return to_answer(f"{TITLE}, in steps of {step_s} s", timed.orderBy("consumer_group", "topic", "time"))
+    return to_result_table(f"{TITLE}, in steps of {step_s} s", timed.orderBy("consumer_group", "topic", "time"))
 
 
 def lag_lines(frame: "DataFrame", step_s: int) -> tuple[tuple[LagLine, ...], int]:

@@ -10,19 +10,19 @@ from math import ceil, floor, inf, log10
 from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.model.frozen import frozen
-from tailrace.pipeline.analysis.drawing import (
+from tailrace.pipeline.analysis.figure_style import (
+    apply_layout,
     colour_of,
+    display_name,
     escaped,
-    extra,
-    faint,
+    hover_template,
     is_row,
-    laid_out,
     legend,
-    shown,
     time_text,
+    translucent,
 )
 from tailrace.pipeline.analysis.report import SHARES, Delays, LagLine, Report, Step, TopicLine
-from tailrace.pipeline.analysis.steps import spoken
+from tailrace.pipeline.analysis.steps import duration_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Scatter
@@ -75,11 +75,11 @@ def over_time(report: Report) -> "Figure":
     figure = make_subplots(
         rows=len(panels), cols=1, shared_xaxes=True, vertical_spacing=spacing, subplot_titles=[p.title for p in panels]
     )
-    laid_out(figure, height, hovermode="x unified")
+    apply_layout(figure, height, hovermode="x unified")
     for row, panel in enumerate(panels, 1):
         _add(figure, panel, row)
     figure.update_xaxes(type="date", showticklabels=True, hoverformat="%Y-%m-%d %H:%M:%S")
-    figure.update_xaxes(title_text=f"time (UTC), in steps of {spoken(report.step_s)}", row=len(panels), col=1)
+    figure.update_xaxes(title_text=f"time (UTC), in steps of {duration_text(report.step_s)}", row=len(panels), col=1)
     return figure
 
 
@@ -109,7 +109,7 @@ def log_ticks(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def _panels(report: Report) -> Iterator[Panel]:
-    step_ms, step = report.step_s * MS_A_SECOND, spoken(report.step_s)
+    step_ms, step = report.step_s * MS_A_SECOND, duration_text(report.step_s)
     told = f"(%{{customdata}} in {step})"  # the count in the step, shown beside the rate per second
     yield Panel(
         title="Messages per second", unit="messages/s", legend="legend",
@@ -141,7 +141,7 @@ def _rates(report: Report, count: Callable[[Step], int], hover: str, *, showlege
     return tuple(
         _trace(
             _rate_points(line.steps, report.step_s, count), line.name, hover, colour_of(place), legendgroup=line.name,
-            showlegend=showlegend, fillcolor=faint(colour_of(place)), fill="tozeroy" if is_filled else "none",
+            showlegend=showlegend, fillcolor=translucent(colour_of(place)), fill="tozeroy" if is_filled else "none",
         )
         for place, line in enumerate(report.lines)
     )  # fmt: skip
@@ -210,7 +210,8 @@ def _trace(
     marks = [MARK_PX if point.is_alone else 0 for point in taken]
     return Scatter(
         x=[time_text(point.at_ms) for point in taken], y=[point.value for point in taken],
-        customdata=[point.more for point in taken], name=shown(name), meta=escaped(name), hovertemplate=extra([hover]),
+        customdata=[point.more for point in taken], name=display_name(name), meta=escaped(name),
+        hovertemplate=hover_template([hover]),
         mode="lines+markers" if any(marks) else "lines", marker={"size": marks if any(marks) else 0, "color": colour},
         connectgaps=False, line={"color": colour, "width": 1.6, "dash": dash, "shape": "hv"}, **more,
     )  # fmt: skip

@@ -12,11 +12,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.pipeline.analysis.archive_times import RANGES_MAX
+from tailrace.pipeline.analysis.distributions import shares, sizes
 from tailrace.pipeline.analysis.over_time import over_time
 from tailrace.pipeline.analysis.report import LAG_LINES_MAX, Report, TopicTotal, span_ms
-from tailrace.pipeline.analysis.spreads import shares, sizes
-from tailrace.pipeline.analysis.steps import spoken
-from tailrace.pipeline.analysis.tables import Answer
+from tailrace.pipeline.analysis.steps import duration_text
+from tailrace.pipeline.analysis.tables import ResultTable
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -64,7 +64,7 @@ def _head_line(report: Report) -> str:
         ("topics", f"{len(of):,}", f"{len(report.partitions):,} partitions"),
         ("messages", f"{sum(one.messages for one in of):,}", _untimed(of)),
         ("bytes of values", byte_text(sum(one.bytes for one in of)), f"{sum(one.bytes for one in of):,} bytes"),
-        ("time span", spoken((last_ms - first_ms) // 1000), f"{_moment(first_ms)} to {_moment(last_ms)} UTC"),
+        ("time span", duration_text((last_ms - first_ms) // 1000), f"{_moment(first_ms)} to {_moment(last_ms)} UTC"),
     ]
     told = "".join(
         f"<div class='card'><span>{name}</span><strong>{escape(value)}</strong><small>{escape(more)}</small></div>"
@@ -127,7 +127,7 @@ def _section(name: str, title: str, about: str, figure: "Figure") -> str:
     )
 
 
-def _tables(answers: Sequence[Answer]) -> Iterator[str]:
+def _tables(answers: Sequence[ResultTable]) -> Iterator[str]:
     zone = datetime.now().astimezone().tzname() or "the machine that made them"
     yield f"<section><h2>Tables</h2><p>Times in tables are those of {escape(zone)}.</p>"
     for answer in answers:
@@ -138,7 +138,7 @@ def _tables(answers: Sequence[Answer]) -> Iterator[str]:
     yield "</section>"
 
 
-def _table(answer: Answer) -> str:
+def _table(answer: ResultTable) -> str:
     heads = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in answer.columns)
     rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in answer.rows)
     return f"<div class='wide'><table><tr>{heads}</tr>{rows}</table></div>"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tailrace.model.frozen import frozen
-from tailrace.pipeline.analysis.tables import Answer
+from tailrace.pipeline.analysis.tables import ResultTable
 
 TIME_POINTS_MAX: Final = 1_000  # per line, plus one: about as many as a screen has pixels
 TOPICS_DRAWN_MAX: Final = 12  # topics with their own line; the others share one line
@@ -77,7 +77,7 @@ class Report:
     partitions: tuple[PartitionShare, ...]
     lags: tuple[LagLine, ...]
     lag_lines_in_all: int  # `lags` has the first `LAG_LINES_MAX` of them
-    tables: tuple[Answer, ...]
+    tables: tuple[ResultTable, ...]
 
 
 def span_ms(of: Sequence[TopicTotal]) -> tuple[int, int]:

@@ -26,7 +26,7 @@ def step_for(span_s: float, points_max: int) -> int:
     return DAY_S * -(-int(span_s) // (DAY_S * points_max))
 
 
-def spoken(seconds: int) -> str:
+def duration_text(seconds: int) -> str:
     """A duration in its two largest units: `90 s` is `1 min 30 s`."""
     parts = []
     for size, name in NAMES:

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 
 from tailrace.model.limits import DECODED_RUN_MAX_BYTES
-from tailrace.pipeline.arrow.chain import Run, chain, runs
-from tailrace.pipeline.arrow.choosing import Chosen
+from tailrace.pipeline.arrow.copy_spans import copy_spans
 from tailrace.pipeline.arrow.fields import read_fields
 from tailrace.pipeline.arrow.header_columns import header_lists
-from tailrace.pipeline.arrow.pieces import pieces
+from tailrace.pipeline.arrow.record_positions import BatchRun, batch_runs, find_records
+from tailrace.pipeline.arrow.visible_batches import VisibleBatches
 from tailrace.records.header import BatchHeader
 
 
@@ -48,30 +48,32 @@ class Columns:
         )
 
 
-def decode_runs(chosen: Chosen, *, headers: bool = False, max_bytes: int = DECODED_RUN_MAX_BYTES) -> Iterator[Columns]:
+def decode_runs(
+    visible: VisibleBatches, *, headers: bool = False, max_bytes: int = DECODED_RUN_MAX_BYTES
+) -> Iterator[Columns]:
     """The records of the visible batches, in runs of about `max_bytes` at most. Same faults as `open_batch`."""
-    if chosen.seen:
-        for run in runs(chosen.data, chosen.seen, max_bytes):
+    if visible.batches:
+        for run in batch_runs(visible.data, visible.batches, max_bytes):
             yield _columns(run, headers=headers)
 
 
-def decode(chosen: Chosen, *, headers: bool = False) -> Columns | None:
+def decode(visible: VisibleBatches, *, headers: bool = False) -> Columns | None:
     """Like `decode_runs`, for batches that are known to fit one run; None if there are no batches."""
-    found = list(decode_runs(chosen, headers=headers))
+    found = list(decode_runs(visible, headers=headers))
     assert len(found) <= 1, "batches are decoded at once that are too large for it"
     return found[0] if found else None
 
 
-def _columns(run: Run, *, headers: bool) -> Columns:
-    found = chain(run)
+def _columns(run: BatchRun, *, headers: bool) -> Columns:
+    found = find_records(run)
     fields = read_fields(found)
     lists = header_lists(found, fields) if headers or fields.header_counts.any() else None
     return Columns(
         offset=fields.offset,
         timestamp=fields.timestamp,
         timestamp_type=fields.timestamp_type,
-        key=pieces(found.data, fields.key),
-        value=pieces(found.data, fields.value),
+        key=copy_spans(found.data, fields.key),
+        value=copy_spans(found.data, fields.value),
         headers=lists if headers else None,
         batch=found.batch,
         batches=found.headers,

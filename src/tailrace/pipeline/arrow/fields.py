@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tailrace.model.faults import CorruptBatch
-from tailrace.pipeline.arrow.chain import Chain
+from tailrace.pipeline.arrow.record_positions import RecordPositions
 from tailrace.pipeline.arrow.varints import read_varints
 from tailrace.records.header import LOG_APPEND_TIME_BIT
 
@@ -33,14 +33,14 @@ class Fields:
     headers_at: np.ndarray  # position of each record's first header
 
 
-def read_fields(found: Chain) -> Fields:
+def read_fields(found: RecordPositions) -> Fields:
     try:
         return _read_fields(found)
     except IndexError:
         raise CorruptBatch("the last record of the batch is cut short") from None
 
 
-def _read_fields(found: Chain) -> Fields:
+def _read_fields(found: RecordPositions) -> Fields:
     data = np.frombuffer(found.data, np.uint8)
     size, at = read_varints(data, found.at)
     _demand(size > 0, "a record has a length that cannot be")
@@ -70,7 +70,7 @@ def read_spans(data: np.ndarray, at: np.ndarray, end: np.ndarray) -> tuple[Spans
     return Spans(start=start, size=size), start + np.maximum(size, 0)
 
 
-def _offsets(found: Chain, delta: np.ndarray) -> np.ndarray:
+def _offsets(found: RecordPositions, delta: np.ndarray) -> np.ndarray:
     base = np.array([header.base_offset for header in found.headers], np.int64)
     last = np.array([header.last_offset_delta for header in found.headers], np.int64)
     _demand((delta >= 0) & (delta <= last[found.batch]), "an offset lies outside its batch")
@@ -79,7 +79,7 @@ def _offsets(found: Chain, delta: np.ndarray) -> np.ndarray:
     return base[found.batch] + delta
 
 
-def _timestamps(found: Chain, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _timestamps(found: RecordPositions, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     base = np.array([header.base_timestamp for header in found.headers], np.int64)[found.batch]
     appended = np.array([bool(header.attributes & LOG_APPEND_TIME_BIT) for header in found.headers])[found.batch]
     stamp = base + later

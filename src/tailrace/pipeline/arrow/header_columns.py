@@ -10,23 +10,23 @@ import numpy as np
 import pyarrow as pa
 
 from tailrace.model.faults import CorruptBatch
-from tailrace.pipeline.arrow.chain import Chain
+from tailrace.pipeline.arrow.copy_spans import copy_spans
 from tailrace.pipeline.arrow.fields import Fields, Spans, read_spans
-from tailrace.pipeline.arrow.pieces import pieces
+from tailrace.pipeline.arrow.record_positions import RecordPositions
 
 HEADER_TYPE: Final = pa.struct([("key", pa.binary()), ("value", pa.binary())])
 
 
-def header_lists(found: Chain, fields: Fields) -> pa.Array:
+def header_lists(found: RecordPositions, fields: Fields) -> pa.Array:
     """For each record, the list of its headers; empty if the record has none."""
     begins = np.zeros(len(fields.header_counts) + 1, np.int64)
     np.cumsum(fields.header_counts, out=begins[1:])
     names, values = _spans(found, fields, begins)
-    flat = pa.StructArray.from_arrays([pieces(found.data, names), pieces(found.data, values)], ["key", "value"])
+    flat = pa.StructArray.from_arrays([copy_spans(found.data, names), copy_spans(found.data, values)], ["key", "value"])
     return pa.ListArray.from_arrays(pa.array(begins.astype(np.int32)), flat)
 
 
-def _spans(found: Chain, fields: Fields, begins: np.ndarray) -> tuple[Spans, Spans]:
+def _spans(found: RecordPositions, fields: Fields, begins: np.ndarray) -> tuple[Spans, Spans]:
     data = np.frombuffer(found.data, np.uint8)
     total = int(begins[-1])
     names = Spans(start=np.zeros(total, np.int64), size=np.zeros(total, np.int64))

@@ -48,12 +48,12 @@ def zigzag(numbers: np.ndarray) -> np.ndarray:
 def write_varints(data: np.ndarray, at: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Write a varint at each of these positions. Return the positions after them."""
     left, after = zigzag(numbers), at.copy()
-    going = np.arange(len(left))
-    while len(going):
-        value = left[going]
+    unfinished = np.arange(len(left))
+    while len(unfinished):
+        value = left[unfinished]
         more = value > 0x7F
-        data[after[going]] = (value & np.uint64(0x7F)).astype(np.uint8) | (more.astype(np.uint8) << 7)
-        after[going] += 1
-        left[going] = value >> np.uint64(7)
-        going = going[more]
+        data[after[unfinished]] = (value & np.uint64(0x7F)).astype(np.uint8) | (more.astype(np.uint8) << 7)
+        after[unfinished] += 1
+        left[unfinished] = value >> np.uint64(7)
+        unfinished = unfinished[more]
     return after

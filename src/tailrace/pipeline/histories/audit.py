@@ -21,12 +21,12 @@ from tailrace.pipeline.histories.coverage import (
 )
 from tailrace.pipeline.histories.delta_log import Snapshot
 from tailrace.pipeline.histories.findings import Audit, Finding, PartitionAudit
-from tailrace.pipeline.histories.first_look import look
-from tailrace.pipeline.histories.live import DayInLog, differences, edge_notes, edges_of
+from tailrace.pipeline.histories.folder_check import check_folder
+from tailrace.pipeline.histories.live_comparison import DayInLog, compare_bounds, differences, log_bounds
 from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile
 from tailrace.pipeline.histories.reading import files_frame
+from tailrace.pipeline.kafka.cleanup_policy import compacted_topics
 from tailrace.pipeline.kafka.offsets import Offsets
-from tailrace.pipeline.kafka.policies import compacted
 from tailrace.pipeline.option_names import NO_OPTIONS, access_of
 from tailrace.pipeline.tasks import run_tasks
 
@@ -39,7 +39,7 @@ def audit(
 ) -> Audit:
     """Check a history and, if brokers are given, compare it with the live log; `options` are for the connection."""
     folder = Path(path).absolute()
-    first = look(folder)
+    first = check_folder(folder)
     snapshot = first.snapshot
     findings = [*first.findings, *range_findings(snapshot.ranges), *unexplained_findings(snapshot.ranges)]
     bad = _file_findings(spark, folder, snapshot)
@@ -106,9 +106,9 @@ def _live_findings(
 ) -> tuple[list[Finding], list[str], int]:
     topics = sorted({one.topic: None for one in snapshot.ranges})
     with access.cluster() as cluster:
-        starts, ends, notes = edges_of(cluster, topics)
-        shrinking = compacted(cluster, sorted({of.topic: None for of in starts}))
-    findings, more = edge_notes(snapshot.ends(), starts, ends)
+        starts, ends, notes = log_bounds(cluster, topics)
+        shrinking = compacted_topics(cluster, sorted({of.topic: None for of in starts}))
+    findings, more = compare_bounds(snapshot.ends(), starts, ends)
     there = [one for one in snapshot.ranges if _is_there(one, starts, ends)]
     there = [one for one in there if not any(file.path in bad for file in one.files)]
     differing, older = _compared(spark, there, access, shrinking)
@@ -122,8 +122,8 @@ def _is_there(one: ArchivedRange, starts: Offsets, ends: Offsets) -> bool:
 def _compared(
     spark: "SparkSession", ranges: Sequence[ArchivedRange], access: Access, shrinking: Sequence[str]
 ) -> tuple[list[Finding], list[str]]:
-    things = [one.to_dict() for one in ranges]
-    answers = run_tasks(spark, "tailrace.pipeline.histories.live:fetch_again", things, access.to_dict())
+    inputs = [one.to_dict() for one in ranges]
+    answers = run_tasks(spark, "tailrace.pipeline.histories.live_comparison:refetch_range", inputs, access.to_dict())
     return differences(ranges, [DayInLog(**day) for answer in answers for day in answer], shrinking)
 
 

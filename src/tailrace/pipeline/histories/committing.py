@@ -21,7 +21,7 @@ from tailrace.pipeline.histories.delta_log import (
     read_log,
     sync_folder,
 )
-from tailrace.pipeline.histories.locking import in_turn
+from tailrace.pipeline.histories.locking import blocking_lock
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.spark_columns import spark_schema_json
 from tailrace.pipeline.kafka.offsets import Offsets
@@ -29,20 +29,20 @@ from tailrace.pipeline.kafka.offsets import Offsets
 LAST_COMMIT_NAME: Final = "last-commit"
 
 
-def begin(history: Path) -> Snapshot:
+def open_or_create(history: Path) -> Snapshot:
     """The current history, created if there is none. `NotOurHistory` when the folder holds anything else."""
-    snapshot = usable(history)
+    snapshot = snapshot_for_writing(history)
     if snapshot.version >= 0:
         return snapshot
     try:
-        commit(history, 0, _founding(str(uuid4())))
+        commit(history, 0, _create_actions(str(uuid4())))
     except CommitTaken:
         raise NotOurHistory(f"somebody else has begun a table in {history} at this moment") from None
-    note_last(history, 0)
+    save_last_commit(history, 0)
     return read_log(history)
 
 
-def usable(history: Path) -> Snapshot:
+def snapshot_for_writing(history: Path) -> Snapshot:
     """The history in this folder, empty when there is none yet. `NotOurHistory` when it holds anything else."""
     if history.exists() and not history.is_dir():
         raise NotOurHistory(f"{history} is a file: give a folder")
@@ -66,7 +66,7 @@ def commit_batch(history: Path, ranges: Sequence[ArchivedRange], known: Snapshot
             break
         except CommitTaken:
             continue
-    note_last(history, version)
+    save_last_commit(history, version)
     if known is not None:
         read_log(history, known)
 
@@ -104,22 +104,22 @@ def _demand_next(one: ArchivedRange, ends: Offsets) -> None:
         )
 
 
-def note_last(history: Path, version: int) -> None:
+def save_last_commit(history: Path, version: int) -> None:
     """Write down the number of the last commit, so that an audit notices if the last commits are missing."""
-    with in_turn(history):
+    with blocking_lock(history):
         fresh = history / OWN_FOLDER / f".{LAST_COMMIT_NAME}"
-        fresh.write_text(f"{max(version, noted_last(history))}\n")
+        fresh.write_text(f"{max(version, saved_last_commit(history))}\n")
         fresh.replace(history / OWN_FOLDER / LAST_COMMIT_NAME)
 
 
-def noted_last(history: Path) -> int:
+def saved_last_commit(history: Path) -> int:
     try:
         return int((history / OWN_FOLDER / LAST_COMMIT_NAME).read_text())
     except (OSError, ValueError):
         return -1
 
 
-def _founding(history_id: str) -> list[Action]:
+def _create_actions(history_id: str) -> list[Action]:
     return [
         {"commitInfo": {"timestamp": int(time.time() * 1000), "operation": "CREATE TABLE", "engineInfo": ENGINE}},
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from tailrace.pipeline.failure import HistoryDamaged, NotOurHistory
 from tailrace.pipeline.histories.commit_file import Action, CommitDamaged, actions_of
-from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile, range_from
+from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile, archived_range_from
 from tailrace.pipeline.kafka.offsets import Offsets
 
 FOLDER_NAME: Final = "_delta_log"
@@ -38,9 +38,9 @@ class Snapshot:
     ranges: list[ArchivedRange] = field(default_factory=list)  # in commit order
     live: dict[str, HistoryFile] = field(default_factory=dict)  # by path
     removed: dict[str, int] = field(default_factory=dict)  # by path: when a compaction replaced it, in ms since 1970
-    strangers: list[str] = field(default_factory=list)  # paths that another program's commits added
-    taken_out: list[str] = field(default_factory=list)  # paths that another program's commits removed
-    holes: list[int] = field(default_factory=list)  # numbers of commits that are missing
+    foreign_added: list[str] = field(default_factory=list)  # paths that another program's commits added
+    foreign_removed: list[str] = field(default_factory=list)  # paths that another program's commits removed
+    missing_commits: list[int] = field(default_factory=list)  # numbers of commits that are missing
     damaged: dict[str, str] = field(default_factory=dict)  # damaged commits, by file name: what is wrong
     archived: Offsets = field(default_factory=dict)  # by partition, the offset up to which it is archived
 
@@ -61,7 +61,7 @@ def read_log(history: Path, known: Snapshot | None = None) -> Snapshot:
     `NotOurHistory` when the folder holds another program's table; `HistoryDamaged` when a commit is not complete, since
     it is then unknown what the commit added. With `known`, only later commits are read and applied to `known`, so that
     a log of thousands of commits is not read again each time."""
-    snapshot = read_what_is_whole(history, known)
+    snapshot = read_undamaged_commits(history, known)
     for name, wrong in snapshot.damaged.items():
         raise HistoryDamaged(
             f"the commit {history / FOLDER_NAME / name} is damaged: {wrong}. Put it back from a copy; `tailrace "
@@ -70,11 +70,11 @@ def read_log(history: Path, known: Snapshot | None = None) -> Snapshot:
     return snapshot
 
 
-def read_what_is_whole(history: Path, known: Snapshot | None = None) -> Snapshot:
+def read_undamaged_commits(history: Path, known: Snapshot | None = None) -> Snapshot:
     """Like `read_log`, but list damaged commits in `Snapshot.damaged` instead of raising `HistoryDamaged`."""
     snapshot = Snapshot() if known is None else known
     for version, path in commits(history) if snapshot.version < 0 else _later_commits(history, snapshot.version):
-        snapshot.holes += range(snapshot.version + 1, version)
+        snapshot.missing_commits += range(snapshot.version + 1, version)
         snapshot.version = version
         try:
             for action in actions_of(path):
@@ -176,16 +176,16 @@ def apply(snapshot: Snapshot, action: Action) -> None:
         snapshot.history_id = action["metaData"].get("configuration", {}).get("tailrace.history", "")
     elif "commitInfo" in action and "tailrace" in action["commitInfo"]:
         told = action["commitInfo"]["tailrace"]
-        merged = [range_from(one) for one in told.get("merged", ())]
-        added = [range_from(one) for one in told.get("ranges", ())]
+        merged = [archived_range_from(one) for one in told.get("merged", ())]
+        added = [archived_range_from(one) for one in told.get("ranges", ())]
         for one in merged:
             _replace(snapshot, one, action["commitInfo"]["timestamp"])
         snapshot.add([*added, *merged])
     elif "remove" in action:
         if snapshot.live.pop(action["remove"]["path"], None) is not None:
-            snapshot.taken_out.append(action["remove"]["path"])
+            snapshot.foreign_removed.append(action["remove"]["path"])
     elif "add" in action and action["add"]["path"] not in snapshot.live:
-        snapshot.strangers.append(action["add"]["path"])
+        snapshot.foreign_added.append(action["add"]["path"])
 
 
 def _replace(snapshot: Snapshot, merged: ArchivedRange, when_ms: int) -> None:

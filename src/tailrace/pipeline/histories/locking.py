@@ -13,10 +13,10 @@ from typing import Final, Literal
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.delta_log import OWN_FOLDER
 
-Work = Literal["archive", "upkeep"]
+LockName = Literal["archive", "upkeep"]
 
 _NAMES: Final = MappingProxyType({"archive": "lock", "upkeep": "upkeep-lock"})
-_SAID: Final = MappingProxyType(
+_LOCKED_MESSAGES: Final = MappingProxyType(
     {
         "archive": "another archive is writing to {}, or a vacuum is at work there; let it end, or give another folder",
         "upkeep": "another compaction or vacuum is at work in {}; let it end",
@@ -25,22 +25,22 @@ _SAID: Final = MappingProxyType(
 
 
 @contextmanager
-def alone(history: Path, work: Work) -> Iterator[None]:
+def exclusive_lock(history: Path, name: LockName) -> Iterator[None]:
     """Hold the lock for this kind of work. `PipelineFailed` when another process holds the lock."""
     folder = history / OWN_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _NAMES[work]).open("w") as lock:
+    with (folder / _NAMES[name]).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise PipelineFailed(_SAID[work].format(history)) from None
+            raise PipelineFailed(_LOCKED_MESSAGES[name].format(history)) from None
         yield
 
 
-def is_at_work(history: Path, work: Work) -> bool:
+def is_locked(history: Path, name: LockName) -> bool:
     """Whether a process on this machine is doing this kind of work now. Writes nothing."""
     try:
-        with (history / OWN_FOLDER / _NAMES[work]).open() as lock:
+        with (history / OWN_FOLDER / _NAMES[name]).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -49,14 +49,14 @@ def is_at_work(history: Path, work: Work) -> bool:
     return False
 
 
-def demand_idle(history: Path, work: Work) -> None:
+def demand_unlocked(history: Path, name: LockName) -> None:
     """`PipelineFailed` when a process on this machine is doing this kind of work now."""
-    if is_at_work(history, work):
-        raise PipelineFailed(_SAID[work].format(history))
+    if is_locked(history, name):
+        raise PipelineFailed(_LOCKED_MESSAGES[name].format(history))
 
 
 @contextmanager
-def in_turn(history: Path) -> Iterator[None]:
+def blocking_lock(history: Path) -> Iterator[None]:
     """A lock for very short work: wait until other processes have released it."""
     folder = history / OWN_FOLDER
     folder.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from tailrace.pipeline.kafka.cluster import TopicPartition
 
-WhyLeftOut = Literal["control", "aborted", "compaction", "quarantined", "unexplained"]
+GapReason = Literal["control", "aborted", "compaction", "quarantined", "unexplained"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +15,7 @@ class Gap:
 
     first: int
     last: int
-    reason: str  # one of `WhyLeftOut`
+    reason: str  # one of `GapReason`
 
     @property
     def count(self) -> int:
@@ -61,7 +61,7 @@ class ArchivedRange:
         return asdict(self)
 
 
-def range_from(told: Mapping[str, Any]) -> ArchivedRange:
+def archived_range_from(told: Mapping[str, Any]) -> ArchivedRange:
     gaps = tuple(Gap(**gap) for gap in told["gaps"])
     files = tuple(HistoryFile(**file) for file in told["files"])
     return ArchivedRange(**{**told, "gaps": gaps, "files": files})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailrace.pipeline.failure import NotOurHistory
-from tailrace.pipeline.histories.delta_log import Snapshot, read_log, read_what_is_whole
+from tailrace.pipeline.histories.delta_log import Snapshot, read_log, read_undamaged_commits
 from tailrace.pipeline.histories.spark_columns import SPARK_DDL
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ def history(spark: "SparkSession", path: str | Path) -> "DataFrame":
 
 def snapshot_of(folder: Path) -> Snapshot:
     """The history in this folder. `NotOurHistory` when there is none, `HistoryDamaged` when its log is damaged."""
-    return _demand_one(folder, read_log(folder))
+    return _demand_history(folder, read_log(folder))
 
 
-def whole_part_of(folder: Path) -> Snapshot:
+def undamaged_snapshot_of(folder: Path) -> Snapshot:
     """The history in this folder, without its damaged commits. `NotOurHistory` when there is none."""
-    return _demand_one(folder, read_what_is_whole(folder))
+    return _demand_history(folder, read_undamaged_commits(folder))
 
 
-def _demand_one(folder: Path, snapshot: Snapshot) -> Snapshot:
+def _demand_history(folder: Path, snapshot: Snapshot) -> Snapshot:
     if snapshot.version < 0:
         raise NotOurHistory(f"there is no history in {folder}; `tailrace pipeline archive` makes one")
     return snapshot

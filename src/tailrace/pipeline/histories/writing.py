@@ -16,17 +16,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailrace.model.limits import MiB
-from tailrace.pipeline.arrow.choosing import merged
 from tailrace.pipeline.arrow.columns import Columns
+from tailrace.pipeline.arrow.visible_batches import merge_adjacent
 from tailrace.pipeline.failure import RecordsDamaged
 from tailrace.pipeline.histories.checksum import ContentChecksum, sync_and_sum
+from tailrace.pipeline.histories.final_names import rename_to_final
 from tailrace.pipeline.histories.layout import FILE_SCHEMA, date_of, days, file_path, to_table
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap, HistoryFile, gaps_between
-from tailrace.pipeline.histories.naming import give_name
+from tailrace.pipeline.kafka.cleanup_policy import compacted_topics
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.pipeline.kafka.damaged import Damaged, columns_of
-from tailrace.pipeline.kafka.fetching import Range, fetch
-from tailrace.pipeline.kafka.policies import compacted
+from tailrace.pipeline.kafka.damaged import Damaged, decode_response
+from tailrace.pipeline.kafka.fetching import OffsetRange, fetch
 from tailrace.pipeline.quarantine import Quarantine
 
 ARCHIVE_FETCH_BYTES: Final = 16 * MiB
@@ -86,7 +86,7 @@ class DayFile:
             latest_ms=max(latest for _, latest in self._times),
             date=self._date,
         )
-        return give_name(self._folder, self._fresh, file)
+        return rename_to_final(self._folder, self._fresh, file)
 
     def _write_row_group(self) -> None:
         if self._waiting:
@@ -99,35 +99,37 @@ class DayFile:
         self._fresh.unlink(missing_ok=True)
 
 
-def archive_range(cluster: Cluster, wanted: Range, folder: Path, *, quarantine: Path | None = None) -> ArchivedRange:
+def archive_range(
+    cluster: Cluster, requested: OffsetRange, folder: Path, *, quarantine: Path | None = None
+) -> ArchivedRange:
     """Write the records of a range; return what was written. A damaged batch is an error unless `quarantine` is set."""
     on_damaged = Quarantine(quarantine) if quarantine is not None else _refuse
     files: dict[str, DayFile] = {}
-    left_out: list[Gap] = []
+    skipped: list[Gap] = []
     present: list[tuple[int, int]] = []  # runs of offsets that are accounted for, in order; ends exclusive
     try:
-        for chosen in fetch(cluster, wanted, committed=True, max_bytes=ARCHIVE_FETCH_BYTES, on_damaged=on_damaged):
-            for one in merged(chosen.left_out):
-                left_out += _gap(wanted, one.first, one.last, one.reason)
-            for columns in columns_of(chosen, wanted.partition, on_damaged, headers=True):
-                inside = columns.within(wanted.start, wanted.end)
+        for visible in fetch(cluster, requested, committed=True, max_bytes=ARCHIVE_FETCH_BYTES, on_damaged=on_damaged):
+            for one in merge_adjacent(visible.skipped):
+                skipped += _gap(requested, one.first, one.last, one.reason)
+            for columns in decode_response(visible, requested.partition, on_damaged, headers=True):
+                inside = columns.within(requested.start, requested.end)
                 if len(inside):
                     present += runs(inside.offset)
-                    _write(inside, wanted, folder, files)
+                    _write(inside, requested, folder, files)
     except BaseException:
         for file in files.values():
             file.discard()
         raise
     for damaged in on_damaged.found if isinstance(on_damaged, Quarantine) else ():
-        left_out += _gap(wanted, damaged.first, damaged.last, "quarantined")
+        skipped += _gap(requested, damaged.first, damaged.last, "quarantined")
     done = tuple(files[date].finish() for date in sorted(files))
-    present += [(gap.first, gap.last + 1) for gap in left_out]
-    gaps = left_out + _holes(cluster, wanted, sorted(present))
+    present += [(gap.first, gap.last + 1) for gap in skipped]
+    gaps = skipped + _holes(cluster, requested, sorted(present))
     return ArchivedRange(
-        topic=wanted.partition.topic,
-        partition=wanted.partition.partition,
-        start=wanted.start,
-        end=wanted.end,
+        topic=requested.partition.topic,
+        partition=requested.partition.partition,
+        start=requested.start,
+        end=requested.end,
         count=sum(file.count for file in done),
         gaps=tuple(sorted(gaps, key=lambda gap: gap.first)),
         files=done,
@@ -141,15 +143,15 @@ def _refuse(found: Damaged) -> None:
     )
 
 
-def _gap(wanted: Range, first: int, last: int, reason: str) -> list[Gap]:
-    first, last = max(first, wanted.start), min(last, wanted.end - 1)
+def _gap(requested: OffsetRange, first: int, last: int, reason: str) -> list[Gap]:
+    first, last = max(first, requested.start), min(last, requested.end - 1)
     return [Gap(first=first, last=last, reason=reason)] if first <= last else []
 
 
-def _holes(cluster: Cluster, wanted: Range, present: Sequence[tuple[int, int]]) -> list[Gap]:
+def _holes(cluster: Cluster, requested: OffsetRange, present: Sequence[tuple[int, int]]) -> list[Gap]:
     """Offsets that the log does not have, in a range read to its end. Only compaction deletes between other records."""
-    holes = gaps_between(present, wanted.start, wanted.end, "compaction")
-    if holes and not compacted(cluster, [wanted.partition.topic]):
+    holes = gaps_between(present, requested.start, requested.end, "compaction")
+    if holes and not compacted_topics(cluster, [requested.partition.topic]):
         return [replace(gap, reason="unexplained") for gap in holes]
     return holes
 
@@ -171,8 +173,8 @@ def by_day(columns: Columns, partition: int) -> list[tuple[str, pa.Table, np.nda
     return [(date_of(one), table.take(pa.array(those)), those) for one, those in places]
 
 
-def _write(columns: Columns, wanted: Range, folder: Path, files: dict[str, DayFile]) -> None:
-    for date, table, places in by_day(columns, wanted.partition.partition):
+def _write(columns: Columns, requested: OffsetRange, folder: Path, files: dict[str, DayFile]) -> None:
+    for date, table, places in by_day(columns, requested.partition.partition):
         if date not in files:
-            files[date] = DayFile(folder, file_path(wanted.partition, date, wanted.start, wanted.end), date)
+            files[date] = DayFile(folder, file_path(requested.partition, date, requested.start, requested.end), date)
         files[date].add(table, columns.offset[places], columns.timestamp[places])

@@ -70,7 +70,7 @@ def build(java: Java) -> Path | None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with _alone(path.with_suffix(".lock")) as alone:
         if alone and not path.is_file():
-            forget_the_gone(path.parent)
+            remove_stale_archives(path.parent)
             for left_over in path.parent.glob(f"{path.name}-*"):  # from a build process that was killed
                 left_over.unlink()
             _make_base(java)
@@ -78,7 +78,7 @@ def build(java: Java) -> Path | None:
     return path if path.is_file() else None
 
 
-def forget_the_gone(folder: Path) -> None:
+def remove_stale_archives(folder: Path) -> None:
     """Remove the archives of Python environments whose Spark jars no longer exist."""
     for lock in folder.glob("*.lock"):
         jars = lock.read_text()

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Final
 
 PACKAGE: Final = "pyspark.ml"
-LOOKS_FOR_THEM: Final = "spark.sql.extensions.test.loadFromCp"
+LOAD_EXTENSIONS_SETTING: Final = "spark.sql.extensions.test.loadFromCp"
 OTHERS: Final = ("spark.jars", "spark.sql.extensions")  # settings that may bring in other session extensions
 REGISTRATION: Final = "org.apache.spark.sql.ml.InternalFunctionRegistration$"  # registers on class load
 

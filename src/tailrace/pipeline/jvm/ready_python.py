@@ -3,9 +3,9 @@
 Spark starts a Python interpreter for each step of a read: look up the data sources, create the data source, plan the
 read, and read. Each interpreter imports PySpark, Arrow and Tailrace again, one after the other, which is most of the
 wait for a session's first result. So a local session keeps one process that has imported all of them and does nothing
-else (`python -m tailrace.pipeline.jvm.ready_python`). The program that Spark uses as its Python runs `hand_over`, which
-forwards Spark's call to the ready process, with its standard streams and environment. The ready process forks a child,
-which continues as the interpreter that Spark asked for.
+else (`python -m tailrace.pipeline.jvm.ready_python`). The program that Spark uses as its Python runs
+`python_forwarder`, which forwards Spark's call to the ready process, with its standard streams and environment. The
+ready process forks a child, which continues as the interpreter that Spark asked for.
 
 All imported modules are safe to fork: the threads that Arrow and numpy start are idle, and those libraries handle them
 at a fork; there is no random state that children would share. On other systems than Linux, system libraries may forbid
@@ -36,8 +36,8 @@ from shlex import join
 from types import ModuleType
 from typing import Any, Final
 
-from tailrace.pipeline.jvm import hand_over
-from tailrace.pipeline.jvm.hand_over import FAILED, NUMBER
+from tailrace.pipeline.jvm import python_forwarder
+from tailrace.pipeline.jvm.python_forwarder import FAILED, NUMBER
 
 PROGRAM_NAME: Final = "python"
 DOOR_NAME: Final = "door"
@@ -85,7 +85,7 @@ def ready_python() -> ReadyPython:
 
 def _begin(folder: Path) -> ReadyPython:
     program, door = folder / PROGRAM_NAME, folder / DOOR_NAME
-    command = join([sys.executable, "-IS", hand_over.__file__, sys.executable, str(door)])
+    command = join([sys.executable, "-IS", python_forwarder.__file__, sys.executable, str(door)])
     program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
     program.chmod(0o700)
     if not os.access(program, os.X_OK):
@@ -111,7 +111,8 @@ def serve(listener: socket.socket) -> None:
             import_module(module)
     gc.freeze()
     warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # see module docstring
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no wait() for children: each child sends its exit code to hand_over
+    # No wait() for children: each child sends its exit code to `python_forwarder`.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     poll.register(sys.stdin, select.POLLIN)

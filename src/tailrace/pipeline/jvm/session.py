@@ -34,7 +34,7 @@ LOCAL_SETTINGS: Final = MappingProxyType(
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
     }
 )
-EVERYWHERE: Final = MappingProxyType(
+DEFAULT_SETTINGS: Final = MappingProxyType(
     {
         "spark.sql.python.filterPushdown.enabled": "true",  # filters on offset, partition and time reach our source
         "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -76,9 +76,9 @@ def session(
     is_local = is_cluster or master == "local" or master.startswith("local[")
     may_wait = is_local and ml_functions.may_wait(settings)
     defaults = {
-        **EVERYWHERE,
+        **DEFAULT_SETTINGS,
         **(LOCAL_SETTINGS if is_local else {}),
-        ml_functions.LOOKS_FOR_THEM: "false" if may_wait else "true",
+        ml_functions.LOAD_EXTENSIONS_SETTING: "false" if may_wait else "true",
     }
     told = {**defaults, **settings, "spark.master": master}
     is_first = not is_started()

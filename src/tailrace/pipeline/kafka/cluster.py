@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from tailrace.model.addresses import parse_addresses
-from tailrace.pipeline.failure import BrokersSilent, NoSuchTopic, PipelineFailed
+from tailrace.pipeline.failure import NoBrokerAvailable, NoSuchTopic, PipelineFailed
 from tailrace.pipeline.kafka.connection import Connection
 from tailrace.pipeline.kafka.security import PLAINTEXT, Security, tls_context
 from tailrace.wire.errors import Error
@@ -19,8 +19,8 @@ from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
 
 T = TypeVar("T")
 
-PATIENCE_S: Final = 60.0  # how long a request is retried
-PAUSE_S: Final = 0.05
+RETRY_TIMEOUT_S: Final = 60.0  # how long a request is retried
+RETRY_PAUSE_S: Final = 0.05
 REQUEST_TIMEOUT_S: Final = 30.0
 
 
@@ -32,7 +32,7 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class AskAgain(Exception):
+class RetriableError(Exception):
     """A retriable error: the same request may succeed later."""
 
 
@@ -43,7 +43,7 @@ class Cluster:
         security: Security = PLAINTEXT,
         *,
         timeout_s: float = REQUEST_TIMEOUT_S,
-        patience_s: float = PATIENCE_S,
+        retry_timeout_s: float = RETRY_TIMEOUT_S,
     ) -> None:
         try:
             self._bootstrap = parse_addresses(bootstrap)
@@ -52,7 +52,7 @@ class Cluster:
         self._tls = None if security.tls is None else tls_context(security.tls)
         self._sasl = security.sasl
         self._timeout_s = timeout_s
-        self.patience_s = patience_s
+        self.retry_timeout_s = retry_timeout_s
         self._connections: dict[tuple[str, int], Connection] = {}
         self._leaders: dict[TopicPartition, tuple[str, int]] = {}
 
@@ -69,25 +69,25 @@ class Cluster:
 
     def partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
         """All partitions of these topics; `NoSuchTopic` when a topic does not exist."""
-        return self.until_answered(lambda: self._partitions(topics))
+        return self.with_retries(lambda: self._partitions(topics))
 
-    def matching(self, pattern: str) -> list[TopicPartition]:
+    def partitions_matching(self, pattern: str) -> list[TopicPartition]:
         """All partitions of the topics whose whole name matches the pattern, without internal topics."""
         try:
             wanted = re.compile(pattern)
         except re.error as error:
             raise PipelineFailed(f"subscribePattern = {pattern!r} is no regular expression: {error}") from None
-        answer = self.until_answered(lambda: self._metadata(None))
+        answer = self.with_retries(lambda: self._metadata(None))
         names = [one.name for one in answer.topics if not one.is_internal and wanted.fullmatch(one.name)]
         return self.partitions(sorted(names)) if names else []
 
-    def ask_any(self, request: object) -> Any:
+    def call_any(self, request: object) -> Any:
         """Send a request to any broker that can be reached."""
-        return self.until_answered(lambda: self._anybody().call(request))
+        return self.with_retries(lambda: self._any_broker().call(request))
 
     def partition_counts(self, topics: Sequence[str]) -> dict[str, int]:
-        """The number of partitions of each of these topics that exists. Nothing is retried: see `ask_once`."""
-        answer = self.ask_once(_metadata_request(topics))
+        """The number of partitions of each of these topics that exists. Nothing is retried: see `call_once`."""
+        answer = self.call_once(_metadata_request(topics))
         there = [one for one in answer.topics if one.error_code != Error.UNKNOWN_TOPIC_OR_PARTITION]
         for one in there:
             if not Error(one.error_code).retriable:  # retriable, as during a leader election: the topic exists
@@ -95,32 +95,34 @@ class Cluster:
         return {one.name: len(one.partitions) for one in there}
 
     def names(self) -> list[str]:
-        """The names of all topics except internal ones. Nothing is retried: see `ask_once`."""
-        return sorted(one.name for one in self.ask_once(_metadata_request(None)).topics if not one.is_internal)
+        """The names of all topics except internal ones. Nothing is retried: see `call_once`."""
+        return sorted(one.name for one in self.call_once(_metadata_request(None)).topics if not one.is_internal)
 
-    def ask_once(self, request: object) -> Any:
-        """Send a request to the bootstrap addresses in turn, each once, until one answers. `BrokersSilent`, with the
-        reason for each address, when none does: a user who waits for the result should learn this at once."""
+    def call_once(self, request: object) -> Any:
+        """Send a request to the bootstrap addresses in turn, each once, until one answers.
+
+        `NoBrokerAvailable`, with the reason for each address, when none does: a user who waits for the result should
+        learn this at once."""
         reasons = []
         for host, port in self._bootstrap:
             try:
                 return self._connection(host, port).call(request)
-            except BrokersSilent as silent:
+            except NoBrokerAvailable as silent:
                 self.close()
                 reasons.append(str(silent))
-        raise BrokersSilent("; ".join(reasons))
+        raise NoBrokerAvailable("; ".join(reasons))
 
     def leader(self, partition: TopicPartition) -> Connection:
         """A connection to the leader of a partition."""
         if partition not in self._leaders:
             self._partitions([partition.topic])
         if partition not in self._leaders:
-            raise AskAgain(f"{partition} has no leader")
+            raise RetriableError(f"{partition} has no leader")
         return self._connection(*self._leaders[partition])
 
     def coordinator(self, key: str, key_type: int) -> Connection:
         """A connection to the coordinator of a group (0) or a transactional id (1)."""
-        found = self._anybody().call(FindCoordinatorRequest(key=key, key_type=key_type))
+        found = self._any_broker().call(FindCoordinatorRequest(key=key, key_type=key_type))
         check(found.error_code, f"find the coordinator of {key}")
         return self._connection(found.host, found.port)
 
@@ -130,18 +132,18 @@ class Cluster:
             groups.setdefault(self.leader(partition), []).append(partition)
         return groups
 
-    def until_answered(self, ask: Callable[[], T]) -> T:
-        """Call `ask` until it succeeds, with fresh metadata after each retriable failure, for at most `patience_s`."""
-        deadline = time.monotonic() + self.patience_s
+    def with_retries(self, ask: Callable[[], T]) -> T:
+        """Call `ask` until it succeeds, for at most `retry_timeout_s`, with new metadata after each retriable error."""
+        deadline = time.monotonic() + self.retry_timeout_s
         while True:
             try:
                 return ask()
-            except (AskAgain, BrokersSilent) as why:
+            except (RetriableError, NoBrokerAvailable) as why:
                 self.close()
                 self._leaders = {}
                 if time.monotonic() > deadline:
-                    raise BrokersSilent(f"{why}; given up after {self.patience_s:g} s") from None
-                time.sleep(PAUSE_S)
+                    raise NoBrokerAvailable(f"{why}; given up after {self.retry_timeout_s:g} s") from None
+                time.sleep(RETRY_PAUSE_S)
 
     def _partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
         answer = self._metadata(topics)
@@ -159,18 +161,18 @@ class Cluster:
         return sorted(found)
 
     def _metadata(self, topics: Sequence[str] | None) -> Any:
-        return self._anybody().call(_metadata_request(topics))
+        return self._any_broker().call(_metadata_request(topics))
 
-    def _anybody(self) -> Connection:
+    def _any_broker(self) -> Connection:
         for connection in self._connections.values():
             return connection
         reasons = []
         for host, port in self._bootstrap:
             try:
                 return self._connection(host, port)
-            except BrokersSilent as silent:
+            except NoBrokerAvailable as silent:
                 reasons.append(str(silent))
-        raise BrokersSilent("; ".join(reasons))
+        raise NoBrokerAvailable("; ".join(reasons))
 
     def _connection(self, host: str, port: int) -> Connection:
         if (host, port) not in self._connections:
@@ -185,10 +187,10 @@ def _metadata_request(topics: Sequence[str] | None) -> MetadataRequest:
 
 
 def check(code: int, what: str) -> None:
-    """Raise `AskAgain` for a retriable error, `PipelineFailed` for any other error; `what` says what was attempted."""
+    """Raise `RetriableError` or `PipelineFailed` if the code is not NONE; `what` says what was attempted."""
     if code == Error.NONE:
         return
     error = Error(code)
     if error.retriable:
-        raise AskAgain(f"cannot {what}: {error.name}")
+        raise RetriableError(f"cannot {what}: {error.name}")
     raise PipelineFailed(f"cannot {what}: the broker says {error.name}")

@@ -10,9 +10,9 @@ from collections import deque
 from typing import Any, Final
 
 from tailrace.model.limits import FRAME_MAX_BYTES
-from tailrace.pipeline.failure import BrokersSilent, PipelineFailed
-from tailrace.pipeline.kafka.authenticating import authenticate
-from tailrace.pipeline.kafka.security import IF_IT_STAYS_SO, Sasl, no_tls
+from tailrace.pipeline.failure import NoBrokerAvailable, PipelineFailed
+from tailrace.pipeline.kafka.sasl import authenticate
+from tailrace.pipeline.kafka.security import SECURITY_HINT, Sasl, tls_failure
 from tailrace.wire.compile import decode_whole, encode_into, is_flexible
 from tailrace.wire.framing import LENGTH_BYTES, LENGTH_LAYOUT
 from tailrace.wire.headers import read_response_header, request_header
@@ -43,9 +43,9 @@ class Connection:
                 self._socket = tls.wrap_socket(self._socket, server_hostname=host)
             self._socket.settimeout(timeout_s)
         except ssl.SSLError as error:
-            raise no_tls(self.address, error) from None
+            raise tls_failure(self.address, error) from None
         except OSError as error:
-            raise BrokersSilent(f"no broker at {self.address}: {error.strerror or error}") from None
+            raise NoBrokerAvailable(f"no broker at {self.address}: {error.strerror or error}") from None
         self._highest = self._ask_versions()
         if sasl is not None:
             authenticate(self.call, sasl, self.address)
@@ -74,14 +74,14 @@ class Connection:
             return decode_whole(response, version, frame, at)
         except WireError as error:
             self.close()
-            raise BrokersSilent(f"{self.address} answered what is no answer: {error}") from None
+            raise NoBrokerAvailable(f"{self.address} answered what is no answer: {error}") from None
 
     def drain(self) -> None:
         """Receive and discard the responses to all requests in flight."""
         try:
             while self._pending:
                 self.receive()
-        except BrokersSilent:
+        except NoBrokerAvailable:
             self._pending.clear()
 
     def close(self) -> None:
@@ -94,11 +94,11 @@ class Connection:
 
     def _version(self, key: int) -> int:
         if key not in self._highest:
-            raise BrokersSilent(f"{self.address} does not serve {MESSAGES[key].name}")
+            raise NoBrokerAvailable(f"{self.address} does not serve {MESSAGES[key].name}")
         declared = MESSAGES[key].versions
         version = min(self._highest[key], HIGHEST_USED.get(key, declared.last))
         if version not in declared:
-            raise BrokersSilent(f"{self.address} serves {MESSAGES[key].name} only up to version {version}: too old")
+            raise NoBrokerAvailable(f"{self.address} serves {MESSAGES[key].name} only up to version {version}: too old")
         return version
 
     def _send(self, request: object, key: int, version: int) -> None:
@@ -117,7 +117,9 @@ class Connection:
         (size,) = LENGTH_LAYOUT.unpack(self._exactly(LENGTH_BYTES))
         if not 0 < size <= FRAME_MAX_BYTES:
             self.close()
-            raise BrokersSilent(f"{self.address} sent a frame of {size} bytes; it may be no Kafka broker, or want TLS")
+            raise NoBrokerAvailable(
+                f"{self.address} sent a frame of {size} bytes; it may be no Kafka broker, or want TLS"
+            )
         return self._exactly(size)
 
     def _exactly(self, size: int) -> memoryview:
@@ -138,7 +140,7 @@ class Connection:
     def _lost(self, error: OSError | None) -> PipelineFailed:
         self.close()
         if isinstance(error, ssl.SSLError):
-            return no_tls(self.address, error)
+            return tls_failure(self.address, error)
         # A broker that requires SASL answers only ApiVersions; if it requires TLS or a certificate, not even that.
-        hint = f". {IF_IT_STAYS_SO}" if self._answers <= 1 else ""
-        return BrokersSilent(f"the connection to {self.address} broke: {error or 'it was closed'}{hint}")
+        hint = f". {SECURITY_HINT}" if self._answers <= 1 else ""
+        return NoBrokerAvailable(f"the connection to {self.address} broke: {error or 'it was closed'}{hint}")

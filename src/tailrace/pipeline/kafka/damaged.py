@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidBatch, UnsupportedFormat
 from tailrace.model.limits import BATCH_HEADER_BYTES
-from tailrace.pipeline.arrow.choosing import Asked, Chosen, check_place, choose
 from tailrace.pipeline.arrow.columns import Columns, decode, decode_runs
+from tailrace.pipeline.arrow.visible_batches import ExpectedOffsets, VisibleBatches, check_offsets, select_visible
 from tailrace.pipeline.failure import RecordsDamaged
 from tailrace.pipeline.kafka.cluster import TopicPartition
 from tailrace.records.header import PREFIX, PREFIX_BYTES
@@ -39,7 +39,7 @@ class Damaged:
 OnDamaged = Callable[[Damaged], None]
 
 
-def refuse(found: Damaged) -> None:
+def raise_damaged(found: Damaged) -> None:
     raise RecordsDamaged(
         f"{found}. A healthy replica may have them; to go on without them, set them aside: "
         'option("corruptBatches", "quarantine")'
@@ -55,14 +55,14 @@ class Flaw(NamedTuple):
     data: bytes
 
 
-def flaw_in(data: memoryview, asked: Asked) -> Flaw:
+def find_flaw(data: memoryview, expected: ExpectedOffsets) -> Flaw:
     """The first damaged batch in a fetch response; if there is none, the batch that the response cuts off."""
     place, why = 0, "the batch does not end where it says"
     try:
-        at = asked.at
+        at = expected.at
         for batch, header in batches(data):
-            check_place(header, at, asked, is_first=not place)
-            at = choose(batch).end
+            check_offsets(header, at, expected, is_first=not place)
+            at = select_visible(batch).end
             place += len(batch)
     except UNREADABLE as corrupt:
         why = str(corrupt)
@@ -71,7 +71,7 @@ def flaw_in(data: memoryview, asked: Asked) -> Flaw:
     return Flaw(place, PREFIX.unpack_from(data, place)[0], why, bytes(data[place:end]))
 
 
-def end_of(flaw: Flaw, at: int, limit: int, ask: Callable[[int], Any]) -> int:
+def end_of_flaw(flaw: Flaw, at: int, limit: int, ask: Callable[[int], Any]) -> int:
     """The offset after a flawed batch where reading can continue, at most `limit`; `ask` fetches at an offset."""
     low, high = at, limit  # the flawed batch covers offset `low`, but not `high`
     while high - low > 1:
@@ -82,27 +82,27 @@ def end_of(flaw: Flaw, at: int, limit: int, ask: Callable[[int], Any]) -> int:
     return high
 
 
-def columns_of(
-    chosen: Chosen, partition: TopicPartition, on_damaged: OnDamaged, *, headers: bool = False
+def decode_response(
+    visible: VisibleBatches, partition: TopicPartition, on_damaged: OnDamaged, *, headers: bool = False
 ) -> Iterator[Columns]:
     """The records of a fetch response. Batches with a matching checksum that cannot be decoded go to `on_damaged`."""
     done = 0
     try:
-        for columns in decode_runs(chosen, headers=headers):
+        for columns in decode_runs(visible, headers=headers):
             yield columns
             done += len(columns.batches)
     except UNREADABLE:
-        rest = Chosen(data=chosen.data, seen=chosen.seen[done:])
+        rest = VisibleBatches(data=visible.data, batches=visible.batches[done:])
         yield from _one_by_one(rest, partition, on_damaged, headers=headers)
 
 
 def _one_by_one(
-    chosen: Chosen, partition: TopicPartition, on_damaged: OnDamaged, *, headers: bool
+    visible: VisibleBatches, partition: TopicPartition, on_damaged: OnDamaged, *, headers: bool
 ) -> Iterator[Columns]:
-    for place, header in chosen.seen:
-        data = chosen.data[place : place + header.size]
+    for place, header in visible.batches:
+        data = visible.data[place : place + header.size]
         try:
-            columns = decode(Chosen(data=data, seen=[(0, header)]), headers=headers)
+            columns = decode(VisibleBatches(data=data, batches=[(0, header)]), headers=headers)
         except UNREADABLE as corrupt:
             first, last = header.base_offset, header.last_offset
             on_damaged(Damaged(partition=partition, first=first, last=last, why=str(corrupt), data=bytes(data)))

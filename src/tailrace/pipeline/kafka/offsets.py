@@ -9,8 +9,8 @@ from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsk
 from tailrace.wire.messages.offset_commit import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from tailrace.wire.messages.offset_fetch import OffsetFetchRequest, TopicWanted
 
-AT_THE_END: Final = -1
-AT_THE_START: Final = -2
+LATEST: Final = -1
+EARLIEST: Final = -2
 NO_OFFSET: Final = -1
 GROUP_KEY: Final = 0
 
@@ -18,15 +18,15 @@ Offsets = dict[TopicPartition, int]
 
 
 def start_offsets(cluster: Cluster, partitions: Sequence[TopicPartition]) -> Offsets:
-    return offsets_at(cluster, dict.fromkeys(partitions, AT_THE_START))
+    return offsets_at(cluster, dict.fromkeys(partitions, EARLIEST))
 
 
 def end_offsets(cluster: Cluster, partitions: Sequence[TopicPartition], *, committed: bool) -> Offsets:
     """The offsets up to which a consumer may read; with `committed`, only up to the first open transaction."""
-    return offsets_at(cluster, dict.fromkeys(partitions, AT_THE_END), committed=committed)
+    return offsets_at(cluster, dict.fromkeys(partitions, LATEST), committed=committed)
 
 
-def settled(cluster: Cluster, begin: Mapping[TopicPartition, int], end: Offsets, *, committed: bool) -> Offsets:
+def recheck_ends(cluster: Cluster, begin: Mapping[TopicPartition, int], end: Offsets, *, committed: bool) -> Offsets:
     """The same end offsets, but an end offset below the begin offset is looked up a second time: a new leader may not
     have known yet up to which offset it may serve records."""
     before = [one for one in end if end[one] < begin.get(one, 0)]
@@ -36,7 +36,7 @@ def settled(cluster: Cluster, begin: Mapping[TopicPartition, int], end: Offsets,
 
 def offsets_at(cluster: Cluster, times: Mapping[TopicPartition, int], *, committed: bool = False) -> Offsets:
     """For each partition, the offset of the first record at or after a time in milliseconds; -1 if there is none."""
-    return cluster.until_answered(lambda: _offsets_at(cluster, times, committed=committed)) if times else {}
+    return cluster.with_retries(lambda: _offsets_at(cluster, times, committed=committed)) if times else {}
 
 
 def _offsets_at(cluster: Cluster, times: Mapping[TopicPartition, int], *, committed: bool) -> Offsets:
@@ -78,7 +78,7 @@ def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition
                 check(one.error_code, f"commit offsets of {topic.name}-{one.partition} for group {group}")
 
     if offsets:
-        cluster.until_answered(ask)
+        cluster.with_retries(ask)
 
 
 def committed_offsets(cluster: Cluster, group: str, partitions: Sequence[TopicPartition]) -> Offsets:
@@ -98,4 +98,4 @@ def committed_offsets(cluster: Cluster, group: str, partitions: Sequence[TopicPa
                 found[TopicPartition(topic.name, one.partition)] = one.committed_offset
         return {partition: offset for partition, offset in found.items() if offset != NO_OFFSET}
 
-    return cluster.until_answered(ask)
+    return cluster.with_retries(ask)

@@ -20,10 +20,10 @@ ITERATIONS_MAX: Final = 10_000_000  # no real broker asks for more, and more wou
 NO_BINDING: Final = "n,,"  # no channel binding: Kafka does not support it
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
-Conversation = Generator[bytes, bytes, None]  # yields messages to send, receives the broker's replies
+SaslExchange = Generator[bytes, bytes, None]  # yields messages to send, receives the broker's replies
 
 
-def scram(sasl: Sasl, nonce: str) -> Conversation:
+def scram(sasl: Sasl, nonce: str) -> SaslExchange:
     """The client's side of SCRAM. `PipelineFailed` when a message from the server is not valid."""
     digest = HASHES[sasl.mechanism]
     name = sasl.username.replace("=", "=3D").replace(",", "=2C")
@@ -33,11 +33,11 @@ def scram(sasl: Sasl, nonce: str) -> Conversation:
     try:
         salt, count = base64.b64decode(given["s"], validate=True), int(given["i"])
     except (KeyError, ValueError, binascii.Error):
-        raise _odd("the first answer has no salt or no count") from None
+        raise _invalid("the first answer has no salt or no count") from None
     if not given.get("r", "").startswith(nonce) or given["r"] == nonce:
-        raise _odd("it does not continue our nonce")
+        raise _invalid("it does not continue our nonce")
     if not ITERATIONS_MIN <= count <= ITERATIONS_MAX:
-        raise _odd(f"it wants {count} iterations")
+        raise _invalid(f"it wants {count} iterations")
     salted = hashlib.pbkdf2_hmac(digest, sasl.password.encode(), salt, count)
     client_key = hmac.digest(salted, b"Client Key", digest)
     last = f"c={base64.b64encode(NO_BINDING.encode()).decode()},r={given['r']}"
@@ -47,7 +47,7 @@ def scram(sasl: Sasl, nonce: str) -> Conversation:
     answer = _fields(_text((yield f"{last},p={base64.b64encode(proof).decode()}".encode())))
     expected = hmac.digest(hmac.digest(salted, b"Server Key", digest), everything, digest)
     if not hmac.compare_digest(answer.get("v", ""), base64.b64encode(expected).decode()):
-        raise _odd(f"it does not know the password itself{': ' + answer['e'] if 'e' in answer else ''}")
+        raise _invalid(f"it does not know the password itself{': ' + answer['e'] if 'e' in answer else ''}")
 
 
 def _text(said: bytes) -> str:
@@ -58,5 +58,5 @@ def _fields(said: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in said.split(",") if "=" in part)
 
 
-def _odd(why: str) -> PipelineFailed:
+def _invalid(why: str) -> PipelineFailed:
     return PipelineFailed(f"the broker's side of SCRAM is not to be trusted: {why}")

@@ -9,14 +9,15 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
-from tailrace.pipeline.failure import BrokersSilent, PipelineFailed
+from tailrace.pipeline.failure import NoBrokerAvailable, PipelineFailed
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 MECHANISMS: Final[tuple[Mechanism, ...]] = get_args(Mechanism)
 TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")  # Java's names, oldest first
-PASSING: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)  # e.g. when a broker is stopping
+# For example when a broker is stopping.
+CONNECTION_CLOSED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
-IF_IT_STAYS_SO: Final = (
+SECURITY_HINT: Final = (
     "If that stays so: does this port want TLS, or none, or a certificate, or a login? kafka.security.protocol and "
     "what belongs to it say how to come"
 )
@@ -25,9 +26,9 @@ IF_IT_STAYS_SO: Final = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
     authorities: str = ""  # trusted CA certificates, in PEM; empty: the system's CA certificates
-    own: str = field(default="", repr=False)  # client certificate, chain and key, in PEM; empty: none
+    client_certificate: str = field(default="", repr=False)  # client certificate, chain and key, in PEM; empty: none
     key_password: str = field(default="", repr=False)
-    checks_name: bool = True  # whether the broker's certificate must match the host name
+    checks_hostname: bool = True  # whether the broker's certificate must match the host name
     oldest: str = TLS_VERSIONS[0]  # `oldest` and `newest` are the TLS versions allowed
     newest: str = TLS_VERSIONS[-1]
 
@@ -54,10 +55,10 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
         context = ssl.create_default_context(cadata=tls.authorities or None)
     except ssl.SSLError as error:
         raise PipelineFailed(f"kafka.ssl.truststore: these are no certificates in PEM: {error.reason}") from None
-    context.check_hostname = tls.checks_name
+    context.check_hostname = tls.checks_hostname
     context.minimum_version, context.maximum_version = _version(tls.oldest), _version(tls.newest)
-    if tls.own:
-        _present(context, tls)
+    if tls.client_certificate:
+        _load_client_certificate(context, tls)
     return context
 
 
@@ -65,10 +66,10 @@ def _version(name: str) -> ssl.TLSVersion:
     return ssl.TLSVersion.TLSv1_3 if name == "TLSv1.3" else ssl.TLSVersion.TLSv1_2
 
 
-def _present(context: ssl.SSLContext, tls: Tls) -> None:
+def _load_client_certificate(context: ssl.SSLContext, tls: Tls) -> None:
     """Load the client certificate and key. Python reads them only from a file, so a private temporary file is used."""
     with tempfile.NamedTemporaryFile("w", prefix="tailrace-", suffix=".pem") as file:
-        file.write(tls.own)
+        file.write(tls.client_certificate)
         file.flush()
         try:
             context.load_cert_chain(file.name, password=lambda: tls.key_password)
@@ -79,10 +80,12 @@ def _present(context: ssl.SSLContext, tls: Tls) -> None:
             ) from None
 
 
-def no_tls(address: str, error: ssl.SSLError) -> PipelineFailed:
+def tls_failure(address: str, error: ssl.SSLError) -> PipelineFailed:
     """The error for a TLS failure: not retriable, unless the broker just closed the connection."""
-    if isinstance(error, PASSING):
-        return BrokersSilent(f"the connection to {address} broke: it was closed in the midst of TLS. {IF_IT_STAYS_SO}")
+    if isinstance(error, CONNECTION_CLOSED):
+        return NoBrokerAvailable(
+            f"the connection to {address} broke: it was closed in the midst of TLS. {SECURITY_HINT}"
+        )
     why = getattr(error, "verify_message", "") or error.reason or "it speaks another language"
     return PipelineFailed(
         f"no TLS with {address}: {why}. Is it a port for TLS? Is its certificate for that name, and signed by one in "

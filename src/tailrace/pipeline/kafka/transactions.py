@@ -36,18 +36,18 @@ class Transaction(NamedTuple):
     producer: ProducerId
 
 
-def new_producer(cluster: Cluster) -> ProducerId:
+def init_producer_id(cluster: Cluster) -> ProducerId:
     """A producer id for an idempotent producer without transactions: batches are appended once and in order."""
 
     def ask() -> ProducerId:
-        answer = cluster.ask_any(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=NO_TIMEOUT_MS))
+        answer = cluster.call_any(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=NO_TIMEOUT_MS))
         check(answer.error_code, "get a producer id")
         return ProducerId(answer.producer_id, answer.producer_epoch)
 
-    return cluster.until_answered(ask)
+    return cluster.with_retries(ask)
 
 
-def take_over(cluster: Cluster, name: str, timeout_ms: int) -> Transaction:
+def init_transactions(cluster: Cluster, name: str, timeout_ms: int) -> Transaction:
     """Become the producer of a transactional id; an open transaction of that id is aborted."""
 
     def ask() -> Transaction:
@@ -56,7 +56,7 @@ def take_over(cluster: Cluster, name: str, timeout_ms: int) -> Transaction:
         check(answer.error_code, f"become the producer of {name}")
         return Transaction(name, ProducerId(answer.producer_id, answer.producer_epoch))
 
-    return cluster.until_answered(ask)
+    return cluster.with_retries(ask)
 
 
 def add_partitions(cluster: Cluster, transaction: Transaction, partitions: Sequence[TopicPartition]) -> None:
@@ -70,7 +70,7 @@ def add_partitions(cluster: Cluster, transaction: Transaction, partitions: Seque
             for one in topic.partitions:
                 check(one.error_code, f"add {topic.name}-{one.partition} to transaction {transaction.name}")
 
-    cluster.until_answered(ask)
+    cluster.with_retries(ask)
 
 
 def commit_offsets_within(cluster: Cluster, transaction: Transaction, group: str, offsets: Offsets) -> None:
@@ -100,18 +100,18 @@ def commit_offsets_within(cluster: Cluster, transaction: Transaction, group: str
             for one in topic.partitions:
                 check(one.error_code, f"commit offsets of group {group} in transaction {transaction.name}")
 
-    cluster.until_answered(ask)
+    cluster.with_retries(ask)
 
 
-def end(cluster: Cluster, transaction: Transaction, *, commit: bool) -> None:
+def end_transaction(cluster: Cluster, transaction: Transaction, *, commit: bool) -> None:
     def ask() -> None:
         answer = _ask(cluster, transaction, EndTxnRequest, committed=commit)
         check(answer.error_code, f"{'commit' if commit else 'abort'} transaction {transaction.name}")
 
-    cluster.until_answered(ask)
+    cluster.with_retries(ask)
 
 
-def state_of(cluster: Cluster, name: str) -> tuple[str, ProducerId]:
+def transaction_state(cluster: Cluster, name: str) -> tuple[str, ProducerId]:
     """The transaction state as Kafka names it (`Ongoing`, …; `Unknown` if the id is not found), and the producer."""
 
     def ask() -> tuple[str, ProducerId]:
@@ -122,7 +122,7 @@ def state_of(cluster: Cluster, name: str) -> tuple[str, ProducerId]:
         check(one.error_code, f"describe transaction {name}")
         return one.transaction_state, ProducerId(one.producer_id, one.producer_epoch)
 
-    return cluster.until_answered(ask)
+    return cluster.with_retries(ask)
 
 
 def _ask(cluster: Cluster, transaction: Transaction, request: type, **fields: Any) -> Any:

@@ -12,11 +12,11 @@ POSTGRES_TYPES: Final = {
     "string": "text", "int": "integer", "bigint": "bigint", "double": "double precision", "float": "real",
     "boolean": "boolean", "timestamp": "timestamptz", "date": "date", "binary": "bytea", "smallint": "smallint",
 }  # fmt: skip
-OWN: Final = (
+RECORD_COLUMNS: Final = (
     ("topic", "text"), ("partition", "integer"), ("offset", "bigint"), ("timestamp", "timestamptz"), ("key", "bytea"),
     ("value", "bytea"),
 )  # fmt: skip
-IDENTITY: Final = ("topic", "partition", "offset")
+KEY_COLUMNS: Final = ("topic", "partition", "offset")
 
 
 class Column(NamedTuple):
@@ -26,7 +26,7 @@ class Column(NamedTuple):
 
 def columns_of(schema: "StructType") -> list[Column]:
     """The table's columns for rows of this schema."""
-    known = dict(OWN)
+    known = dict(RECORD_COLUMNS)
     found = []
     for one in schema:
         said = one.dataType.simpleString()
@@ -46,12 +46,12 @@ def quoted_table(name: str) -> str:
 
 
 # There is one row per topic, partition and offset: a task that Spark runs again inserts its rows again, to no effect.
-_KEYS: Final = ", ".join(map(quoted, IDENTITY))
+_KEYS: Final = ", ".join(map(quoted, KEY_COLUMNS))
 _PRIMARY_KEY: Final = f"PRIMARY KEY ({_KEYS})"
 _ON_CONFLICT: Final = f"ON CONFLICT ({_KEYS}) DO NOTHING"
 
 
-def listed(columns: Sequence[Column]) -> str:
+def column_list(columns: Sequence[Column]) -> str:
     return ", ".join(quoted(one.name) for one in columns)
 
 
@@ -65,7 +65,7 @@ def insert_sql(table: str, columns: Sequence[Column], source: str) -> str:
 
     Only a conflict on the topic, partition and offset is skipped: a violation of another constraint is an error.
     """
-    names = listed(columns)
+    names = column_list(columns)
     return f"INSERT INTO {quoted_table(table)} ({names}) SELECT {names} FROM {source} {_ON_CONFLICT}"
 
 

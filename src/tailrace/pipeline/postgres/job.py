@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.json_rows import BROKEN_NAME, PARSED_NAME
-from tailrace.pipeline.option_names import NO_OPTIONS, access_of, reaching
+from tailrace.pipeline.option_names import NO_OPTIONS, access_of, with_bootstrap
 from tailrace.pipeline.postgres.columns import (
-    IDENTITY,
-    OWN,
+    KEY_COLUMNS,
+    RECORD_COLUMNS,
     Column,
     columns_of,
     insert_sql,
@@ -44,10 +44,12 @@ def to_postgres(
 
     with access_of(bootstrap, options).cluster() as cluster:
         cluster.partitions([name.strip() for name in topics.split(",")])
-    reader = spark.readStream.format("tailrace").options(**reaching(bootstrap, options))
+    reader = spark.readStream.format("tailrace").options(**with_bootstrap(bootstrap, options))
     frame = reader.option("subscribe", topics).option("startingOffsets", "earliest").load()
-    rows = _with_fields(frame, schema).select(*(name for name, _ in OWN), *([f"{PARSED_NAME}.*"] if schema else []))
-    prepare(dsn, table, columns_of(rows.schema))
+    rows = _with_fields(frame, schema).select(
+        *(name for name, _ in RECORD_COLUMNS), *([f"{PARSED_NAME}.*"] if schema else [])
+    )
+    prepare_tables(dsn, table, columns_of(rows.schema))
     spark.dataSource.register(PostgresSink)
     writer = rows.writeStream.format(PostgresSink.name()).option(DSN_OPTION, dsn).option("table", table)
     trigger = {"availableNow": True} if available_now else {"processingTime": f"{trigger_s} seconds"}
@@ -68,7 +70,7 @@ def _with_fields(frame: "DataFrame", schema: str) -> "DataFrame":
     return frame.withColumn(PARSED_NAME, parsed.dropFields(BROKEN_NAME))
 
 
-def prepare(dsn: str, table: str, columns: Sequence[Column]) -> None:
+def prepare_tables(dsn: str, table: str, columns: Sequence[Column]) -> None:
     """Create the tables if they do not exist, and check that an existing table has the columns and the key needed."""
     import psycopg
 
@@ -93,7 +95,7 @@ def _demand_fit(connection: "Connection", table: str, columns: Sequence[Column])
             insert_sql(table, columns, f"{quoted_table(table)} WHERE false")
         )  # the INSERT that the tasks will run, without any rows
     except InvalidColumnReference:
-        keys = ", ".join(map(quoted, IDENTITY))
+        keys = ", ".join(map(quoted, KEY_COLUMNS))
         raise PipelineFailed(
             f"table {table} exists, but has no unique key on ({keys}): ALTER TABLE {quoted_table(table)} "
             f"ADD PRIMARY KEY ({keys}), or create a unique index on exactly these columns"

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from tailrace.pipeline.postgres.columns import Column, columns_of, insert_sql, listed, quoted_table
-from tailrace.pipeline.postgres.fitting import fitting
+from tailrace.pipeline.postgres.columns import Column, column_list, columns_of, insert_sql, quoted_table
+from tailrace.pipeline.postgres.unsupported_values import null_unsupported
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 DSN_OPTION: Final = "dsnsecret"  # Spark shows options in plans, except those with "secret" in their name
-FRESH: Final = "pg_temp.tailrace_fresh"  # a temporary table with the task's rows, dropped at commit
+STAGING_TABLE: Final = "pg_temp.tailrace_fresh"  # a temporary table with the task's rows, dropped at commit
 
 
 class PostgresWriter(DataSourceStreamArrowWriter):
@@ -25,15 +25,15 @@ class PostgresWriter(DataSourceStreamArrowWriter):
 
         with psycopg.connect(self._dsn) as connection, connection.cursor() as cursor:
             ends: dict[tuple[str, int], int] = {}
-            names = listed(self._columns)
+            names = column_list(self._columns)
             like = f"SELECT {names} FROM {quoted_table(self._table)} WITH NO DATA"
-            cursor.execute(f"CREATE TEMPORARY TABLE {FRESH} ON COMMIT DROP AS {like}")
-            with cursor.copy(f"COPY {FRESH} ({names}) FROM STDIN") as copy:
+            cursor.execute(f"CREATE TEMPORARY TABLE {STAGING_TABLE} ON COMMIT DROP AS {like}")
+            with cursor.copy(f"COPY {STAGING_TABLE} ({names}) FROM STDIN") as copy:
                 for batch in iterator:
-                    for row in zip(*(fitting(column).to_pylist() for column in batch.columns), strict=True):
+                    for row in zip(*(null_unsupported(column).to_pylist() for column in batch.columns), strict=True):
                         copy.write_row(row)
                     _advance(ends, batch)
-            self._move(cursor, ends)
+            self._insert_staged(cursor, ends)
         return WriterCommitMessage()
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803 Spark's name
@@ -42,8 +42,8 @@ class PostgresWriter(DataSourceStreamArrowWriter):
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         """Do nothing: committed rows cannot be rolled back, and need not be, because the batch will be repeated."""
 
-    def _move(self, cursor: Any, ends: dict[tuple[str, int], int]) -> None:
-        cursor.execute(insert_sql(self._table, self._columns, FRESH))
+    def _insert_staged(self, cursor: Any, ends: dict[tuple[str, int], int]) -> None:
+        cursor.execute(insert_sql(self._table, self._columns, STAGING_TABLE))
         progress = quoted_table(f"{self._table}_progress")
         for (topic, partition), after in sorted(ends.items()):
             cursor.execute(

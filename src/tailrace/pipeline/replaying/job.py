@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 from tailrace.pipeline.histories.delta_log import Snapshot
 from tailrace.pipeline.histories.reading import files_frame, snapshot_of
-from tailrace.pipeline.option_names import NO_OPTIONS, access_of, reaching
-from tailrace.pipeline.replaying.wanted import ReplayRange, bounded, default_id, demand_sense, ranges_of
+from tailrace.pipeline.option_names import NO_OPTIONS, access_of, with_bootstrap
+from tailrace.pipeline.replaying.parameters import (
+    ReplayParameters,
+    default_id,
+    demand_compatible,
+    ranges_of,
+    with_bound,
+)
 from tailrace.pipeline.sink.progress import read_progress
 from tailrace.pipeline.tasks import run_tasks
 
@@ -37,11 +43,11 @@ def replay(
 
     `start` and `end` are offsets (`1200`) or times (`2026-11-16T08:00`); `end` is exclusive. The same replay, run
     again, resumes where it was interrupted, and writes nothing if it was done; give another `replay_id` to redo it."""
-    demand_sense(where, per_second)
+    demand_compatible(where, per_second)
     folder = Path(history).absolute()
     snapshot = snapshot_of(folder)
     by_partition = ranges_of(snapshot, topic)
-    wanted = ReplayRange(
+    parameters = ReplayParameters(
         replay_id=replay_id,
         access=access_of(bootstrap, options),
         history=str(folder),
@@ -51,14 +57,14 @@ def replay(
         keep_timestamp=keep_timestamp,
         per_second=per_second / len(by_partition),
     )
-    wanted = bounded(bounded(wanted, start, is_start=True), end, is_start=False)
-    wanted = replace(wanted, replay_id=replay_id or default_id(snapshot.history_id, topic, where, wanted))
-    with wanted.access.cluster() as cluster:
+    parameters = with_bound(with_bound(parameters, start, is_start=True), end, is_start=False)
+    parameters = replace(parameters, replay_id=replay_id or default_id(snapshot.history_id, topic, where, parameters))
+    with parameters.access.cluster() as cluster:
         cluster.partitions([into])  # fail on a missing topic before anything is written
     if where:
-        return _by_condition(spark, folder, snapshot, topic, where, wanted, options)
-    things = [[one.to_dict() for one in ranges] for ranges in by_partition.values()]
-    return sum(run_tasks(spark, "tailrace.pipeline.replaying.partition:replay_partition", things, asdict(wanted)))
+        return _by_condition(spark, folder, snapshot, topic, where, parameters, options)
+    inputs = [[one.to_dict() for one in ranges] for ranges in by_partition.values()]
+    return sum(run_tasks(spark, "tailrace.pipeline.replaying.partition:replay_partition", inputs, asdict(parameters)))
 
 
 def _by_condition(
@@ -67,27 +73,27 @@ def _by_condition(
     snapshot: Snapshot,
     topic: str,
     where: str,
-    wanted: ReplayRange,
+    parameters: ReplayParameters,
     options: Mapping[str, str],
 ) -> int:
     from pyspark.sql import functions as f
 
-    name = f"replay-{wanted.replay_id}"
-    with wanted.access.cluster() as cluster:
+    name = f"replay-{parameters.replay_id}"
+    with parameters.access.cluster() as cluster:
         progress = read_progress(cluster, name)
     if progress is not None and progress.covers(name, 0) and progress.state == "done":
         return 0
     frame = files_frame(spark, folder, snapshot).where(f.col("topic") == topic).where(where)
-    frame = frame.where(f.col("offset").between(wanted.first, wanted.end - 1))
+    frame = frame.where(f.col("offset").between(parameters.first, parameters.end - 1))
     stamp = f.unix_millis("timestamp")
-    frame = frame.where((stamp >= wanted.earliest_ms) & (stamp < wanted.latest_ms))
-    if wanted.key is not None:
-        frame = frame.where(f.col("key") == f.lit(wanted.key.encode()))
+    frame = frame.where((stamp >= parameters.earliest_ms) & (stamp < parameters.latest_ms))
+    if parameters.key is not None:
+        frame = frame.where(f.col("key") == f.lit(parameters.key.encode()))
     frame = frame.repartition("partition").sortWithinPartitions("partition", "offset")
     columns = ["key", "value", "headers"]
-    columns += ["partition"] * wanted.keep_partition + ["timestamp"] * wanted.keep_timestamp
-    writer = frame.select(*columns).write.format("tailrace").mode("append").option("topic", wanted.into)
-    writer = writer.options(**reaching(wanted.access.bootstrap, options)).option("exactlyOnce", "true")
+    columns += ["partition"] * parameters.keep_partition + ["timestamp"] * parameters.keep_timestamp
+    writer = frame.select(*columns).write.format("tailrace").mode("append").option("topic", parameters.into)
+    writer = writer.options(**with_bootstrap(parameters.access.bootstrap, options)).option("exactlyOnce", "true")
     count: int = frame.count()
     writer.option("sinkId", name).option("jobId", name).save()
     return count

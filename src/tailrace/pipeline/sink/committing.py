@@ -11,13 +11,20 @@ from dataclasses import replace
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.pipeline.kafka.transactions import Transaction, end, state_of
+from tailrace.pipeline.kafka.transactions import Transaction, end_transaction, transaction_state
 from tailrace.pipeline.sink.options import WriteOptions
-from tailrace.pipeline.sink.progress import Progress, checksum, finish, read_progress, transaction_name, write_progress
-from tailrace.pipeline.sink.writing import Written
+from tailrace.pipeline.sink.progress import (
+    Progress,
+    checksum,
+    commit_transactions,
+    read_progress,
+    transaction_name,
+    write_progress,
+)
+from tailrace.pipeline.sink.write_task import TaskCommitMessage
 
 
-def commit_all(options: WriteOptions, messages: Sequence[Written | None]) -> None:
+def commit_all(options: WriteOptions, messages: Sequence[TaskCommitMessage | None]) -> None:
     """Commit a batch as a whole."""
     written = [message for message in messages if message is not None]
     if not options.exactly_once or not any(one.producer or one.is_decided for one in written):
@@ -42,7 +49,7 @@ def complete_decided(options: WriteOptions) -> None:
             _complete_known(cluster, options, known)
 
 
-def abort_all(options: WriteOptions, messages: Sequence[Written | None]) -> None:
+def abort_all(options: WriteOptions, messages: Sequence[TaskCommitMessage | None]) -> None:
     """Abort the transactions that the tasks left open, unless their batch was decided."""
     written = [message for message in messages if message is not None and message.producer is not None]
     if not written or not options.exactly_once:
@@ -54,7 +61,7 @@ def abort_all(options: WriteOptions, messages: Sequence[Written | None]) -> None
         for one in written:
             assert one.producer is not None
             name = transaction_name(options.sink_id, one.task, one.attempt)
-            end(cluster, Transaction(name, one.producer), commit=False)
+            end_transaction(cluster, Transaction(name, one.producer), commit=False)
 
 
 def _complete_known(cluster: Cluster, options: WriteOptions, known: Progress) -> None:
@@ -64,13 +71,13 @@ def _complete_known(cluster: Cluster, options: WriteOptions, known: Progress) ->
 
 
 def _complete(cluster: Cluster, options: WriteOptions, decided: Progress) -> None:
-    finish(cluster, options.sink_id, decided)
+    commit_transactions(cluster, options.sink_id, decided)
     done = replace(decided, state="done", number=decided.number + 1, attempts=(), producers=0)
     write_progress(cluster, options.sink_id, decided.topic, done)
     _abort_others(cluster, options, decided)
 
 
-def _decision(cluster: Cluster, options: WriteOptions, written: Sequence[Written], last: int) -> Progress:
+def _decision(cluster: Cluster, options: WriteOptions, written: Sequence[TaskCommitMessage], last: int) -> Progress:
     attempts = [-1] * (1 + max(one.task for one in written))
     for one in written:
         if one.producer is None:
@@ -88,9 +95,9 @@ def _decision(cluster: Cluster, options: WriteOptions, written: Sequence[Written
     )
 
 
-def _demand_open(cluster: Cluster, options: WriteOptions, one: Written) -> None:
+def _demand_open(cluster: Cluster, options: WriteOptions, one: TaskCommitMessage) -> None:
     """Raise unless the transaction is still open, with the producer id and epoch that the task had."""
-    state, producer = state_of(cluster, transaction_name(options.sink_id, one.task, one.attempt))
+    state, producer = transaction_state(cluster, transaction_name(options.sink_id, one.task, one.attempt))
     if state != "Ongoing" or producer != one.producer:
         raise PipelineFailed(
             f"the transaction of task {one.task} is {state}, or belongs to another producer: it timed out, or another "
@@ -98,11 +105,11 @@ def _demand_open(cluster: Cluster, options: WriteOptions, one: Written) -> None:
         )
 
 
-def _task(one: Written) -> int:
+def _task(one: TaskCommitMessage) -> int:
     return one.task
 
 
-def _topic(options: WriteOptions, written: Sequence[Written]) -> str:
+def _topic(options: WriteOptions, written: Sequence[TaskCommitMessage]) -> str:
     """An existing topic: the notes are stored with an offset committed for it."""
     return next((topic for one in written for topic in one.topics), options.topic)
 
@@ -112,6 +119,6 @@ def _abort_others(cluster: Cluster, options: WriteOptions, decided: Progress) ->
     for task, winner in enumerate(decided.attempts):
         for attempt in (attempt for attempt in range(winner + 2) if attempt != winner):
             name = transaction_name(options.sink_id, task, attempt)
-            state, producer = state_of(cluster, name)
+            state, producer = transaction_state(cluster, name)
             if state == "Ongoing":
-                end(cluster, Transaction(name, producer), commit=False)
+                end_transaction(cluster, Transaction(name, producer), commit=False)

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
 from tailrace.pipeline.kafka.offsets import commit_offsets
-from tailrace.pipeline.kafka.transactions import GROUP_KEY, ProducerId, Transaction, end, state_of
+from tailrace.pipeline.kafka.transactions import GROUP_KEY, ProducerId, Transaction, end_transaction, transaction_state
 from tailrace.wire.messages.offset_fetch import OffsetFetchRequest
 
 NOTE_MAX_CHARS: Final = 4000  # brokers allow 4096 bytes of offset metadata
@@ -57,7 +57,7 @@ def read_progress(cluster: Cluster, sink: str) -> Progress | None:
         check(answer.error_code, f"read the progress of sink {sink}")
         return [json.loads(one.metadata) for topic in answer.topics for one in topic.partitions if one.metadata]
 
-    notes = cluster.until_answered(ask)
+    notes = cluster.with_retries(ask)
     if not notes:
         return None
     newest = max(notes, key=lambda note: int(note["number"]))
@@ -80,13 +80,13 @@ def checksum(producers: Iterable[ProducerId]) -> int:
     return zlib.crc32(json.dumps(list(producers)).encode())
 
 
-def finish(cluster: Cluster, sink: str, progress: Progress) -> None:
+def commit_transactions(cluster: Cluster, sink: str, progress: Progress) -> None:
     """Commit the transactions of a decided batch that are still open.
 
     Raise, and commit nothing, when one of the transactions is neither open nor committed, or is another producer's.
     """
     names = [transaction_name(sink, task, attempt) for task, attempt in enumerate(progress.attempts) if attempt >= 0]
-    found = [(name, *state_of(cluster, name)) for name in names]
+    found = [(name, *transaction_state(cluster, name)) for name in names]
     for name, state, _ in found:
         if state not in ("Ongoing", "PrepareCommit", "CompleteCommit"):
             raise PipelineFailed(
@@ -102,4 +102,4 @@ def finish(cluster: Cluster, sink: str, progress: Progress) -> None:
         )
     for name, state, producer in found:
         if state == "Ongoing":
-            end(cluster, Transaction(name, producer), commit=True)
+            end_transaction(cluster, Transaction(name, producer), commit=True)

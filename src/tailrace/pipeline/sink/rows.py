@@ -24,7 +24,7 @@ from tailrace.pipeline.kafka.cluster import TopicPartition
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-ALLOWED: Final = {
+COLUMN_TYPES: Final = {
     "key": ("binary", "string"),
     "value": ("binary", "string"),
     "topic": ("string",),
@@ -32,19 +32,22 @@ ALLOWED: Final = {
     "timestamp": ("timestamp",),
     "headers": ("array<struct<key:string,value:binary>>", "array<struct<key:binary,value:binary>>"),
 }
-LEFT_OUT: Final = ("offset", "timestampType")  # columns of the source, not written: the broker assigns new values
+# Columns of the source that are not written: the broker assigns new values.
+IGNORED_COLUMNS: Final = ("offset", "timestampType")
 
 
 def check_schema(schema: "StructType", topic: str) -> None:
     """Reject unknown columns, columns of the wrong type, and a missing `value` or topic."""
     names = [one.name for one in schema]
     for one in schema:
-        if one.name in LEFT_OUT:
+        if one.name in IGNORED_COLUMNS:
             continue
-        if one.name not in ALLOWED:
+        if one.name not in COLUMN_TYPES:
             raise PipelineFailed(_unknown(one.name))
-        if (given := one.dataType.simpleString()) not in ALLOWED[one.name]:
-            raise PipelineFailed(f"the column {one.name} is {given}; it has to be {' or '.join(ALLOWED[one.name])}")
+        if (given := one.dataType.simpleString()) not in COLUMN_TYPES[one.name]:
+            raise PipelineFailed(
+                f"the column {one.name} is {given}; it has to be {' or '.join(COLUMN_TYPES[one.name])}"
+            )
     if "value" not in names:
         raise PipelineFailed("there has to be a column value")
     if "topic" not in names and not topic:
@@ -52,19 +55,19 @@ def check_schema(schema: "StructType", topic: str) -> None:
 
 
 def _unknown(name: str) -> str:
-    near = get_close_matches(name.lower(), ALLOWED, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there may be {', '.join(ALLOWED)}; leave it out with a select"
+    near = get_close_matches(name.lower(), COLUMN_TYPES, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there may be {', '.join(COLUMN_TYPES)}; leave it out with a select"
     return f"a column {name} cannot be written; {hint}"
 
 
-class Sorting:
+class RowPartitioner:
     """Sorts rows by the partition they go to."""
 
     def __init__(self, topic: str, now_ms: int) -> None:
         self._topic, self._now_ms = topic, now_ms
         self._turn = 0  # goes up with each batch; picks the partition of rows without a key
 
-    def sorted(self, batch: pa.RecordBatch, counts: "Counts") -> Iterator[tuple[TopicPartition, Rows]]:
+    def by_partition(self, batch: pa.RecordBatch, counts: "PartitionCounts") -> Iterator[tuple[TopicPartition, Rows]]:
         """The rows of a batch, grouped by partition; within a partition, rows keep their order."""
         whole = self._rows(batch)
         is_named = "topic" in batch.schema.names and not self._topic
@@ -106,7 +109,7 @@ class Sorting:
         )
 
 
-class Counts:
+class PartitionCounts:
     """The number of partitions of each topic."""
 
     def __init__(self, ask: Callable[[Sequence[str]], Sequence[TopicPartition]]) -> None:

@@ -14,7 +14,7 @@ from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.sink.committing import abort_all, commit_all, complete_decided
 from tailrace.pipeline.sink.options import WriteOptions
 from tailrace.pipeline.sink.rows import check_schema
-from tailrace.pipeline.sink.writing import Written, this_attempt, write_rows
+from tailrace.pipeline.sink.write_task import TaskCommitMessage, current_attempt, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,8 +32,8 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = options
         self._job = options.job_id or uuid.uuid4().hex  # one id per write, sent to the tasks with the writer
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
-        return write_rows(self._options, iterator, this_attempt(self._job))
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> TaskCommitMessage:
+        return write_rows(self._options, iterator, current_attempt(self._job))
 
     def commit(self, messages: Messages) -> None:
         commit_all(self._options, messages)
@@ -48,8 +48,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         complete_decided(options)
         self._options = options
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
-        return write_rows(self._options, iterator, this_attempt(""))
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> TaskCommitMessage:
+        return write_rows(self._options, iterator, current_attempt(""))
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 Spark's name
         commit_all(self._options, messages)

@@ -16,11 +16,11 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from tailrace.pipeline.failure import DataLost
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, offsets_at, start_offsets
-from tailrace.pipeline.source.edges import resolve
-from tailrace.pipeline.source.narrowing import Bounds, bounds_of
+from tailrace.pipeline.source.filter_bounds import FilterBounds, bounds_of
+from tailrace.pipeline.source.offset_spec import resolve
 from tailrace.pipeline.source.options import ReadOptions
+from tailrace.pipeline.source.range_planning import plan_ranges
 from tailrace.pipeline.source.schema import checked_columns
-from tailrace.pipeline.source.splitting import ranges
 from tailrace.pipeline.source.task import ADVICE, ReadTask
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: "StructType") -> None:
         self._options = options
         self._task = read_task(options, schema)
-        self._bounds = Bounds()
+        self._bounds = FilterBounds()
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
@@ -43,8 +43,8 @@ class BatchReader(DataSourceReader):
             start = resolve(cluster, options.start, wanted, committed=options.committed)
             end = resolve(cluster, options.end, wanted, committed=options.committed)
             start, end = self._narrowed(cluster, start, end)
-            start = within_the_log(cluster, start, end, options)
-        found = ranges(start, end, at_least=options.min_partitions, most_records=options.max_records)
+            start = clamp_to_log(cluster, start, end, options)
+        found = plan_ranges(start, end, min_ranges=options.min_partitions, max_records=options.max_records)
         return [InputPartition(one) for one in found]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -89,7 +89,7 @@ def read_task(options: ReadOptions, schema: "StructType") -> ReadTask:
     )
 
 
-def within_the_log(cluster: Cluster, start: Offsets, end: Offsets, options: ReadOptions) -> Offsets:
+def clamp_to_log(cluster: Cluster, start: Offsets, end: Offsets, options: ReadOptions) -> Offsets:
     """Start offsets moved into the log. `DataLost` if offsets are missing and `failOnDataLoss` is true."""
     first = start_offsets(cluster, sorted(start))
     lost = [one for one in start if start[one] < first[one] and start[one] < end[one]]

@@ -9,8 +9,8 @@ from tailrace.pipeline.durations import milliseconds
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.option_names import Options
-from tailrace.pipeline.source.edges import Edge, ending_edge, starting_edge
 from tailrace.pipeline.source.offset_json import parse_assignment
+from tailrace.pipeline.source.offset_spec import OffsetSpec, ending_spec, starting_spec
 
 KNOWN: Final = (
     "subscribe", "subscribePattern", "assign", "startingOffsets", "endingOffsets", "startingTimestamp",
@@ -35,7 +35,7 @@ class Subscription:
 
     def partitions(self, cluster: Cluster) -> list[TopicPartition]:
         if self.kind == "subscribePattern":
-            return cluster.matching(self.value)
+            return cluster.partitions_matching(self.value)
         if self.kind == "assign":
             wanted = parse_assignment(self.value)
             there = cluster.partitions(sorted({one.topic: None for one in wanted}))
@@ -50,8 +50,8 @@ class Subscription:
 class ReadOptions:
     access: Access
     subscription: Subscription
-    start: Edge
-    end: Edge
+    start: OffsetSpec
+    end: OffsetSpec
     committed: bool
     fail_on_data_loss: bool
     headers: bool
@@ -73,7 +73,7 @@ class ReadOptions:
 
 def read_options(given: Mapping[str, str], mode: Mode) -> ReadOptions:
     options = Options(given, KNOWN)
-    start, end = starting_edge(options, mode), ending_edge(options)
+    start, end = starting_spec(options, mode), ending_spec(options)
     query_id = options.text("queryId")
     if mode == "stream":
         _refuse_for_streams(options, start, query_id)
@@ -123,11 +123,11 @@ def _group(options: Options, query_id: str) -> str:
     return f"{DEFAULT_PREFIX}-{query_id}" if query_id else ""
 
 
-def _refuse_for_streams(options: Options, start: Edge, query_id: str) -> None:
+def _refuse_for_streams(options: Options, start: OffsetSpec, query_id: str) -> None:
     for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
         if name in options:
             raise PipelineFailed(f"{name} is for batch reads: a stream has no end")
-    if start.needs_memory and not query_id:
+    if start.changes_over_time and not query_id:
         raise PipelineFailed(
             "a stream that starts at `latest` needs the option queryId, a name for this query that stays the same: "
             "Spark asks for the start again after a crash, and records written in between would be skipped silently. "

@@ -29,14 +29,14 @@ from tailrace.pipeline.kafka.offsets import (
     commit_offsets,
     committed_offsets,
     end_offsets,
-    settled,
+    recheck_ends,
     start_offsets,
 )
-from tailrace.pipeline.source.batch import read_task, within_the_log
-from tailrace.pipeline.source.edges import resolve
+from tailrace.pipeline.source.batch import clamp_to_log, read_task
 from tailrace.pipeline.source.offset_json import OffsetJson, from_json, to_json
+from tailrace.pipeline.source.offset_spec import resolve
 from tailrace.pipeline.source.options import ReadOptions
-from tailrace.pipeline.source.splitting import limited, ranges
+from tailrace.pipeline.source.range_planning import limit_ends, plan_ranges
 from tailrace.pipeline.source.task import ADVICE, GONE_ADVICE
 
 if TYPE_CHECKING:
@@ -49,12 +49,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._task = read_task(options, schema)
         self._cluster: Cluster | None = None  # used on the driver; each task has its own
         self._target: Offsets | None = None  # the end offsets with Trigger.AvailableNow
-        self._let_go_at: float | None = None  # when a micro-batch was last not held back; None: none requested yet
+        self._last_trigger_at: float | None = (
+            None  # when a micro-batch was last not held back; None: none requested yet
+        )
 
     def initialOffset(self) -> OffsetJson:  # noqa: N802 Spark's name, as for the methods below
         options = self._options
         partitions = options.subscription.partitions(self._brokers())
-        if not options.start.needs_memory:
+        if not options.start.changes_over_time:
             return to_json(resolve(self._brokers(), options.start, partitions, committed=options.committed))
         kept = committed_offsets(self._brokers(), options.start_group, partitions)
         if not kept:
@@ -70,12 +72,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: OffsetJson, limit: ReadLimit) -> OffsetJson:  # noqa: N802
         begin = self._known(from_json(start))
-        end = settled(self._brokers(), begin, self._ends(), committed=self._options.committed)
+        end = recheck_ends(self._brokers(), begin, self._ends(), committed=self._options.committed)
         begin = self._read_from(begin, end)
         if self._should_wait(begin, end, limit):
             return start
         if isinstance(limit, ReadMaxRows):
-            end = limited(begin, end, limit.max_rows)
+            end = limit_ends(begin, end, limit.max_rows)
         return to_json(end)
 
     def reportLatestOffset(self) -> OffsetJson:  # noqa: N802
@@ -88,8 +90,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         last = from_json(end)
         begin = self._read_from(self._known(from_json(start)), last)
-        begin = within_the_log(self._brokers(), begin, last, options)
-        found = ranges(begin, last, at_least=options.min_partitions, most_records=options.max_records)
+        begin = clamp_to_log(self._brokers(), begin, last, options)
+        found = plan_ranges(begin, last, min_ranges=options.min_partitions, max_records=options.max_records)
         return [InputPartition(one) for one in found]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -116,11 +118,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions = self._options.subscription.partitions(self._brokers())
         gone = [one for one in begin if one not in partitions]
         if gone and self._options.fail_on_data_loss:
-            raise DataLost(f"{self._where_it_went(gone[0])}. {GONE_ADVICE}")
+            raise DataLost(f"{self._why_missing(gone[0])}. {GONE_ADVICE}")
         fresh = [one for one in partitions if one not in begin]
         return {one: begin[one] for one in begin if one in partitions} | start_offsets(self._brokers(), fresh)
 
-    def _where_it_went(self, gone: TopicPartition) -> str:
+    def _why_missing(self, gone: TopicPartition) -> str:
         asked = self._options.subscription
         try:
             is_there = gone in self._brokers().partitions([gone.topic])
@@ -153,9 +155,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         wanted = limit.min_rows if isinstance(limit, ReadMinRows) else self._options.min_offsets
         if wanted is None or self._target is not None:
             return False
-        now, before = time.monotonic(), self._let_go_at
+        now, before = time.monotonic(), self._last_trigger_at
         is_due = before is None or (now - before) * 1000 >= self._options.max_delay_ms
         if not is_due and sum(end.values()) - sum(begin.values()) < wanted:
             return True
-        self._let_go_at = now
+        self._last_trigger_at = now
         return False

@@ -10,8 +10,8 @@ import pyarrow as pa
 from tailrace.pipeline.access import Access
 from tailrace.pipeline.failure import DataLost
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.pipeline.kafka.damaged import columns_of, refuse
-from tailrace.pipeline.kafka.fetching import Range, fetch
+from tailrace.pipeline.kafka.damaged import decode_response, raise_damaged
+from tailrace.pipeline.kafka.fetching import OffsetRange, fetch
 from tailrace.pipeline.kafka.offsets import end_offsets, start_offsets
 from tailrace.pipeline.quarantine import Quarantine
 from tailrace.pipeline.source.rows import to_rows
@@ -29,41 +29,41 @@ class ReadTask:
     fetch_bytes: int
     quarantine: str  # the folder for damaged batches; empty: a damaged batch fails the task
 
-    def rows(self, wanted: Range | None) -> Iterator[pa.RecordBatch]:
+    def rows(self, requested: OffsetRange | None) -> Iterator[pa.RecordBatch]:
         """The rows of a range. Spark passes None when no range was planned: no rows then."""
-        if wanted is None:
+        if requested is None:
             return
         with self.access.cluster() as cluster:
-            while wanted.start < wanted.end:
+            while requested.start < requested.end:
                 if not self.fail_on_data_loss:
-                    wanted = still_there(cluster, wanted)
+                    requested = available_part(cluster, requested)
                 try:
-                    for rows, after in self._rows(cluster, wanted):
+                    for rows, after in self._rows(cluster, requested):
                         yield rows
-                        wanted = replace(wanted, start=after)
+                        requested = replace(requested, start=after)
                     return
                 except DataLost as lost:
                     if self.fail_on_data_loss:
                         raise DataLost(f"{lost}. {ADVICE}") from None
 
-    def _rows(self, cluster: Cluster, wanted: Range) -> Iterator[tuple[pa.RecordBatch, int]]:
+    def _rows(self, cluster: Cluster, requested: OffsetRange) -> Iterator[tuple[pa.RecordBatch, int]]:
         """The rows of a range in Arrow batches, each with the offset after its last row."""
-        on_damaged = Quarantine(Path(self.quarantine)) if self.quarantine else refuse
-        for chosen in fetch(
-            cluster, wanted, committed=self.committed, max_bytes=self.fetch_bytes, on_damaged=on_damaged
+        on_damaged = Quarantine(Path(self.quarantine)) if self.quarantine else raise_damaged
+        for visible in fetch(
+            cluster, requested, committed=self.committed, max_bytes=self.fetch_bytes, on_damaged=on_damaged
         ):
-            for columns in columns_of(chosen, wanted.partition, on_damaged, headers=self.headers):
-                inside = columns.within(wanted.start, wanted.end)
+            for columns in decode_response(visible, requested.partition, on_damaged, headers=self.headers):
+                inside = columns.within(requested.start, requested.end)
                 if len(inside):
-                    yield to_rows(inside, *wanted.partition, self.columns), int(inside.offset[-1]) + 1
+                    yield to_rows(inside, *requested.partition, self.columns), int(inside.offset[-1]) + 1
 
 
-def still_there(cluster: Cluster, wanted: Range) -> Range:
+def available_part(cluster: Cluster, requested: OffsetRange) -> OffsetRange:
     """The part of a range that is still in the log; an empty range if the log starts after it or ends before it."""
-    of = wanted.partition
+    of = requested.partition
     first = start_offsets(cluster, [of])[of]
     last = end_offsets(cluster, [of], committed=False)[of]
-    return replace(wanted, start=max(first, wanted.start), end=min(last, wanted.end))
+    return replace(requested, start=max(first, requested.start), end=min(last, requested.end))
 
 
 ADVICE: Final = (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tailrace.model.limits import MiB
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.commit_file import ENGINE, Action
-from tailrace.pipeline.histories.committing import note_last
+from tailrace.pipeline.histories.committing import save_last_commit
 from tailrace.pipeline.histories.coverage import range_findings
 from tailrace.pipeline.histories.delta_log import (
     CommitTaken,
@@ -26,11 +26,11 @@ from tailrace.pipeline.histories.delta_log import (
     remove_action,
     sync_folder,
 )
-from tailrace.pipeline.histories.locking import alone
-from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
+from tailrace.pipeline.histories.locking import exclusive_lock
+from tailrace.pipeline.histories.manifest import ArchivedRange, archived_range_from
 from tailrace.pipeline.tasks import run_tasks
 from tailrace.pipeline.upkeep.planning import groups
-from tailrace.pipeline.upkeep.soundness import sound_snapshot
+from tailrace.pipeline.upkeep.safety_check import checked_snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,9 +63,9 @@ def compact(
 ) -> Compacted:
     """Merge files into files of about `target_bytes` at most. `PipelineFailed`, and no commit, if a file is damaged."""
     folder = Path(path).absolute()
-    sound_snapshot(folder)
-    with alone(folder, "upkeep"):
-        planned = groups(sound_snapshot(folder).ranges, target_bytes)
+    checked_snapshot(folder)
+    with exclusive_lock(folder, "upkeep"):
+        planned = groups(checked_snapshot(folder).ranges, target_bytes)
         on_plan(len(planned))
         done: list[Replaced] = []
         for first in range(0, len(planned), GROUPS_AT_ONCE):
@@ -79,9 +79,9 @@ def compact(
 
 
 def _merge(spark: "SparkSession", folder: Path, some: Sequence[Sequence[ArchivedRange]]) -> list[ArchivedRange]:
-    things = [[one.to_dict() for one in group] for group in some]
-    answers = run_tasks(spark, "tailrace.pipeline.upkeep.merging:merge_ranges", things, str(folder))
-    found = [range_from(told) for told, wrong in answers if not wrong]
+    inputs = [[one.to_dict() for one in group] for group in some]
+    answers = run_tasks(spark, "tailrace.pipeline.upkeep.merging:merge_ranges", inputs, str(folder))
+    found = [archived_range_from(told) for told, wrong in answers if not wrong]
     wrongs = [wrong for _, wrong in answers if wrong]
     if wrongs:
         for file in (file for one in found for file in one.files):
@@ -103,7 +103,7 @@ def _commit(folder: Path, replaced: Sequence[Replaced]) -> None:
             commit(folder, version, actions)
         except CommitTaken:
             continue
-        note_last(folder, version)
+        save_last_commit(folder, version)
         return
     raise PipelineFailed(f"an archive was faster {TRIES_MAX} times; compact {folder} when less is written to it")
 

@@ -15,14 +15,14 @@ from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.checksum import ContentChecksum, sync_and_sum
 from tailrace.pipeline.histories.file_checks import wrong_with
 from tailrace.pipeline.histories.layout import FILE_SCHEMA, NUMBER_COLUMNS, file_path
-from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile, range_from
+from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile, archived_range_from
 from tailrace.pipeline.histories.writing import DayFile
 
 
 def merge_ranges(told: Sequence[Mapping[str, Any]], folder: str) -> tuple[dict[str, Any] | None, str]:
     """For `run_tasks`: return the merged range, or a sentence that says what is wrong."""
     try:
-        return merged([range_from(one) for one in told], Path(folder)).to_dict(), ""
+        return merged([archived_range_from(one) for one in told], Path(folder)).to_dict(), ""
     except PipelineFailed as failed:
         return None, str(failed)
 

@@ -17,8 +17,8 @@ from typing import Final, Literal
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.delta_log import FOLDER_NAME, OWN_FOLDER, Snapshot
-from tailrace.pipeline.histories.locking import alone
-from tailrace.pipeline.upkeep.soundness import sound_snapshot
+from tailrace.pipeline.histories.locking import exclusive_lock
+from tailrace.pipeline.upkeep.safety_check import checked_snapshot
 
 WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 
@@ -60,16 +60,16 @@ def vacuum(
 ) -> Vacuumed:
     """Delete unneeded files older than `older_than_ms`. `PipelineFailed`, deleting none, if the history is unsound."""
     folder = Path(path).absolute()
-    sound_snapshot(folder)
-    with alone(folder, "upkeep"), _archive_at_rest(folder) as at_rest:
+    checked_snapshot(folder)
+    with exclusive_lock(folder, "upkeep"), _archive_at_rest(folder) as at_rest:
         before_ms = int(time.time() * 1000) - older_than_ms + 1
-        found = list(leftovers(folder, sound_snapshot(folder)))
+        found = list(leftovers(folder, checked_snapshot(folder)))
         old = [one for one in found if one.is_old(before_ms) and (at_rest or one.kind == "replaced")]
         on_plan(len(old))
         for one in old if not dry_run else []:
             (folder / one.path).unlink(missing_ok=True)
             on_gone(one)
-        sound_snapshot(folder)
+        checked_snapshot(folder)
     return Vacuumed(gone=tuple(old), left=tuple(one for one in found if one not in old), archive_at_work=not at_rest)
 
 
@@ -78,7 +78,7 @@ def _archive_at_rest(folder: Path) -> Iterator[bool]:
     """Whether no archive is running; if so, block new ones, which might write to an orphan's file name again."""
     with ExitStack() as held:
         try:
-            held.enter_context(alone(folder, "archive"))
+            held.enter_context(exclusive_lock(folder, "archive"))
             at_rest = True
         except PipelineFailed:
             at_rest = False

@@ -1,0 +1,130 @@
+"""Compare a history with the live log that it was archived from, as far back as the log still goes.
+
+The same offsets are fetched again, including those where the history has no record, and their content checksum is
+computed in the same way as for the archive. A compacted topic may have fewer records in the log than in the history;
+anything else is a difference.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+from tailrace.pipeline.access import access_from
+from tailrace.pipeline.failure import NoSuchTopic
+from tailrace.pipeline.histories.checksum import ContentChecksum
+from tailrace.pipeline.histories.findings import Finding
+from tailrace.pipeline.histories.manifest import ArchivedRange, archived_range_from
+from tailrace.pipeline.histories.writing import by_day
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.pipeline.kafka.damaged import Damaged, decode_response
+from tailrace.pipeline.kafka.fetching import OffsetRange, fetch
+from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, start_offsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayInLog:
+    """The records of one day in a range that the live log has now."""
+
+    topic: str
+    partition: int
+    path: str = ""  # of the history's file for this day; empty when there is none
+    count: int = 0
+    content: int = 0  # checksum of the records
+    first: int = -1  # offsets, both included; -1 when there is none
+    last: int = -1
+
+
+def refetch_days(cluster: Cluster, one: ArchivedRange) -> list[DayInLog]:
+    """What the live log has now for a range, for each day that has a file and each day that should have one."""
+    sums: dict[str, ContentChecksum] = {}
+    offsets: dict[str, tuple[int, int, int]] = {}  # by date: number of records, first offset, last offset
+    requested = OffsetRange(partition=one.of, start=one.start, end=one.end)
+    for visible in fetch(cluster, requested, committed=True, on_damaged=_skip_damaged):
+        for columns in decode_response(visible, one.of, _skip_damaged, headers=True):
+            inside = columns.within(one.start, one.end)
+            for date, table, places in by_day(inside, one.partition) if len(inside) else ():
+                first, last = int(inside.offset[places[0]]), int(inside.offset[places[-1]])
+                sums.setdefault(date, ContentChecksum()).add(table)
+                count, before, _ = offsets.get(date, (0, first, last))
+                offsets[date] = (count + len(table), before, last)
+    paths = {file.date: file.path for file in one.files}
+    day = partial(DayInLog, topic=one.topic, partition=one.partition)
+    found = [
+        day(path=paths.get(date, ""), count=count, content=sums[date].value, first=first, last=last)
+        for date, (count, first, last) in sorted(offsets.items())
+    ]
+    return found + [day(path=path) for date, path in paths.items() if date not in offsets]
+
+
+def _skip_damaged(_: Damaged) -> None:
+    """Skip a damaged batch: its records then count as missing from the log, and are reported."""
+
+
+def refetch_range(told: dict[str, Any], given: dict[str, Any]) -> list[dict[str, Any]]:
+    """For `run_tasks`: return what the live log has for a range, one `DayInLog` per day."""
+    with access_from(given).cluster() as cluster:
+        return [asdict(day) for day in refetch_days(cluster, archived_range_from(told))]
+
+
+def differences(
+    ranges: Sequence[ArchivedRange], days: Sequence[DayInLog], shrinking: Sequence[str]
+) -> tuple[list[Finding], list[str]]:
+    """Findings where the live log differs from these ranges, and notes on records it has compacted since."""
+    files = {file.path: file for one in ranges for file in one.files}
+    findings, notes = [], []
+    for day in days:
+        file = files.get(day.path)
+        if file is None:
+            findings.append(_differs(day, f"the log has {day.count} records of a day here, and the history none"))
+        elif day.content != file.content and day.count < file.count and day.topic in shrinking:
+            notes.append(f"{day.path}: the log has {day.count} of its {file.count} records since it was compacted")
+        elif day.content != file.content:
+            first, last = (
+                (min(day.first, file.first), max(day.last, file.last)) if day.count else (file.first, file.last)
+            )
+            what = f"the log has {day.count} records there, and not the same"
+            findings.append(_differs(replace(day, first=first, last=last), what))
+    return findings, notes
+
+
+def _differs(day: DayInLog, what: str) -> Finding:
+    return Finding(
+        kind="differs from the log", what=what, file=day.path,
+        topic=day.topic, partition=day.partition, first=day.first, last=day.last,
+    )  # fmt: skip
+
+
+def log_bounds(cluster: Cluster, topics: Sequence[str]) -> tuple[Offsets, Offsets, list[str]]:
+    """The start and end offsets of these topics, and notes on topics that do not exist."""
+    starts: Offsets = {}
+    ends: Offsets = {}
+    notes = []
+    for topic in topics:
+        try:
+            partitions = cluster.partitions([topic])
+        except NoSuchTopic:
+            notes.append(f"topic {topic} is not on the broker any more: its history was checked by itself")
+            continue
+        starts |= start_offsets(cluster, partitions)
+        ends |= end_offsets(cluster, partitions, committed=False)
+    return starts, ends, notes
+
+
+def compare_bounds(archived: Offsets, starts: Offsets, ends: Offsets) -> tuple[list[Finding], list[str]]:
+    findings, notes = [], []
+    for of, end in sorted(archived.items()):
+        if of not in ends:
+            continue
+        if end > ends[of]:
+            what = f"the log ends at {ends[of]}: it was truncated, or the topic was made anew"
+            findings.append(_ahead_of_log(of, ends[of], end - 1, what))
+        elif starts[of] > end:
+            notes.append(f"{of}: offsets {end}…{starts[of] - 1} were removed before they were archived")
+        elif end < ends[of]:
+            notes.append(f"{of}: {ends[of] - end} offsets are not archived yet")
+    return findings, notes
+
+
+def _ahead_of_log(of: TopicPartition, first: int, last: int, what: str) -> Finding:
+    return Finding(kind="ahead of the log", what=what, topic=of.topic, partition=of.partition, first=first, last=last)
