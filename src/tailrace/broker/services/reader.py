@@ -99,10 +99,9 @@ class Reader:
         wanted: Sequence[tuple[str | Id, PartitionWanted]],
         options: FetchOptions,
         runner: Runner,
-        done: Callable[[], None],
     ) -> "Fetch":
-        """A fetch that has not begun. `done` is called when it is complete, unless `Fetch.begin` returned True."""
-        return Fetch(self, wanted, options, runner, done)
+        """A fetch that has not begun."""
+        return Fetch(self, wanted, options, runner)
 
     async def find_offset(
         self, who: Caller, topic: str, number: int, leader_epoch: int, at: Position | int, *, committed: bool
@@ -197,27 +196,30 @@ class Fetch:
         wanted: Sequence[tuple[str | Id, PartitionWanted]],
         options: FetchOptions,
         runner: Runner,
-        done: Callable[[], None],
     ) -> None:
         self._reader = reader
         self._wanted = wanted
         self._options = options
         self._runner = runner
-        self._done = done
+        self._done: Callable[[], None] | None = None
         self._watched: dict[Partition, Seen] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._retrying = False
         self.results: dict[str | Id, list[Result]] = {}
 
-    def begin(self) -> bool:
-        """Read; whether the fetch is complete now."""
+    def begin(self, done: Callable[[], None]) -> bool:
+        """Read; True: the fetch is complete. Otherwise `done` is called when it is.
+
+        `done` mostly belongs to an object that holds this fetch. It is kept only until it is called: in a reference
+        cycle, the records would occupy memory until the next garbage collection."""
         self._read_all()
+        max_wait_s = min(self._options.max_wait_ms, FETCH_WAIT_MAX_MS) / 1000
+        if not self._cold and (self._enough or max_wait_s <= 0):
+            return True
+        self._done = done
         if self._cold:
             self._read_cold()
             return False
-        max_wait_s = min(self._options.max_wait_ms, FETCH_WAIT_MAX_MS) / 1000
-        if self._enough or max_wait_s <= 0:
-            return True
         self._timer = asyncio.get_running_loop().call_later(max_wait_s, self._guarded, self._finish)
         self._remember()
         for partition in self._watched:
@@ -226,6 +228,10 @@ class Fetch:
 
     def cancel(self) -> None:
         """Stop waiting: the results are no longer wanted."""
+        self._stop_waiting()
+        self._done = None
+
+    def _stop_waiting(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -318,7 +324,7 @@ class Fetch:
         leader_changed = any(partition.epoch != seen.epoch for partition, seen in self._watched.items())
         self._read_all()
         if self._cold:
-            self.cancel()
+            self._stop_waiting()
             self._read_cold()
         elif self._enough or leader_changed:
             self._finish()
@@ -352,8 +358,10 @@ class Fetch:
             self._runner.failed("a waiting Fetch")
 
     def _finish(self) -> None:
-        self.cancel()
-        self._done()
+        self._stop_waiting()
+        done, self._done = self._done, None
+        if done is not None:
+            done()
 
     def _read_cold(self) -> None:
         self._runner.beside(self._read_off_loop(), "a Fetch")
@@ -367,7 +375,7 @@ class Fetch:
                 self._must_answer = True
                 result = Refused(cold.wanted.partition, fault)
             self.results[cold.topic][cold.place] = result
-        self._done()
+        self._finish()
 
     async def _read_one_cold(self, piece: Piece) -> tuple[Read, list[Aborted] | None]:
         partition, offset, committed = piece.partition, piece.offset, self._options.committed

@@ -65,10 +65,10 @@ class FetchRequest:
             max_wait_ms=head.max_wait_ms,
             rack=head.rack,
         )
-        self._fetch = call.services.reader.fetch(call.caller, wanted, options, call.connection, self._reply)
+        self._fetch = call.services.reader.fetch(call.caller, wanted, options, call.connection)
 
     def begin(self) -> Answer | None:
-        if self._fetch.begin():
+        if self._fetch.begin(self._reply):
             return self._answer()
         self._call.abandoned = self._fetch.cancel
         return None

@@ -1,10 +1,12 @@
 """Long-polling fetches: they wait for min_bytes, not longer than max_wait_ms, and do not read needlessly meanwhile."""
 
 import asyncio
+import gc
 
 import pytest
 
 from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.services.reader import Fetch
 from tailrace.log.log import Read
 from tailrace.model.limits import MiB
 from tailrace.records.build import build_batch
@@ -133,3 +135,20 @@ async def test_an_error_of_ours_costs_one_connection_not_the_broker(served: Serv
     answer = await other.call(ProduceRequest(acks=1, timeout_ms=1000, topics=(topic,)), 9)
     assert answer.topics[0].partitions[0].error_code == 0
     other.close()
+
+
+@with_broker()
+async def test_an_answered_fetch_is_freed_without_garbage_collection(served: Served) -> None:
+    """A fetch in a reference cycle would hold its records, up to 50 MiB, until the next garbage collection."""
+    await served.make_topic("t")
+    gc.collect()
+    gc.disable()
+    try:
+        waiting = served.client.send(fetch(0, min_bytes=1), 11)
+        await parked(served)
+        await put(served, 10)
+        assert await answered(waiting)
+        assert await answered(served.client.send(fetch(0, min_bytes=1), 11))
+        await until(lambda: not any(isinstance(one, Fetch) for one in gc.get_objects()))
+    finally:
+        gc.enable()
