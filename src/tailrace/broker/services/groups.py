@@ -5,7 +5,7 @@ raises `NotCoordinator`. A call returns, even if it only reads, when the high wa
 its result was computed.
 """
 
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -37,8 +37,7 @@ LAST_MS: Final = 2**63 - 1  # the largest time that can be stored
 KEPT_BY_DEFAULT: Final = -1
 
 
-@frozen
-class OffsetToCommit:
+class OffsetToCommit(NamedTuple):
     topic: Topic | Fault  # a fault: why the topic was not found
     partition: int
     offset: int
@@ -170,28 +169,25 @@ class Groups:
     ) -> list[Fault | None]:
         """Commit all valid offsets in one write; returns for each offset its fault, or None. `knows_epochs`: the client
         knows that members of the consumer protocol have member epochs instead of a generation."""
-
-        async def commit(committable: Mapping[PartitionName, Committed]) -> None:
-            await self._coordinator.local(group_id).act(
-                lambda machine, turn: machine.commit(
-                    group_id, member, generation, committable, turn, knows_epochs=knows_epochs
+        faults, committable = self.committable(offsets, kept_ms)
+        if committable:
+            try:
+                await self._coordinator.local(group_id).act(
+                    lambda machine, turn: machine.commit(
+                        group_id, member, generation, committable, turn, knows_epochs=knows_epochs
+                    )
                 )
-            )
+            except Fault as fault:
+                return [one or fault for one in faults]
+        return faults
 
-        expires_ms = kept_ms
-        if kept_ms != KEPT_BY_DEFAULT:
-            expires_ms = min(max(0, self._ports.clock.wall_ms() + kept_ms), LAST_MS)
-        return await self.commit_each(offsets, commit, expires_ms)
-
-    async def commit_each(
-        self,
-        offsets: Sequence[OffsetToCommit],
-        commit: Callable[[Mapping[PartitionName, Committed]], Awaitable[None]],
-        expires_ms: int = KEPT_BY_DEFAULT,
-    ) -> list[Fault | None]:
-        """Call `commit` with the valid offsets; returns for each offset its fault, or None."""
+    def committable(
+        self, offsets: Sequence[OffsetToCommit], kept_ms: int = KEPT_BY_DEFAULT
+    ) -> tuple[list[Fault | None], Mapping[PartitionName, Committed]]:
+        """For each offset the fault that prevents its commit, or None; and the offsets without a fault."""
         places = [self._place(one) for one in offsets]
         now_ms = self._ports.clock.wall_ms()
+        expires_ms = kept_ms if kept_ms == KEPT_BY_DEFAULT else min(max(0, now_ms + kept_ms), LAST_MS)
         committable = {
             place: Committed(
                 offset=one.offset,
@@ -203,13 +199,7 @@ class Groups:
             for one, place in zip(offsets, places, strict=True)
             if isinstance(place, PartitionName)
         }
-        outcome: Fault | None = None
-        if committable:
-            try:
-                await commit(committable)
-            except Fault as fault:
-                outcome = fault
-        return [place if isinstance(place, Fault) else outcome for place in places]
+        return [place if isinstance(place, Fault) else None for place in places], committable
 
     def _place(self, one: OffsetToCommit) -> PartitionName | Fault:
         """The partition of an offset, or why it cannot be committed."""

@@ -5,7 +5,7 @@ a call raises `NotCoordinator`. Producers of transactions v1 add partitions to a
 for those of v2 (KIP-890) the partition's leader adds it with the first batch.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Final
 
@@ -20,7 +20,6 @@ from tailrace.broker.transactions.marker_writing import MARKER_TIMEOUT_S, Marker
 from tailrace.broker.transactions.offset_commits import OffsetCommits, TransactionalCommit
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
 from tailrace.groups.consumer.expressions import compiled
-from tailrace.groups.offsets import Committed
 from tailrace.model.caller import Caller
 from tailrace.model.faults import (
     Fault,
@@ -182,13 +181,15 @@ class Transactions:
         self, who: Caller, commit: TransactionalCommit, offsets: Sequence[OffsetToCommit]
     ) -> list[Fault | None]:
         """Commit offsets of a group as part of a transaction; for each offset its fault, or None."""
-
-        async def write(committable: Mapping[PartitionName, Committed]) -> None:
-            if not commit.group_id:
-                raise InvalidGroupId("GroupId can't be empty.")
-            await self.offset_commits.commit(commit, committable)
-
-        return await self._offset_service.commit_each(offsets, write)
+        faults, committable = self._offset_service.committable(offsets)
+        if committable:
+            try:
+                if not commit.group_id:
+                    raise InvalidGroupId("GroupId can't be empty.")
+                await self.offset_commits.commit(commit, committable)
+            except Fault as fault:
+                return [one or fault for one in faults]
+        return faults
 
     async def end(
         self,
