@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,9 +37,13 @@ def call(ready: ReadyPython, code: str, **more: object) -> "subprocess.Completed
 
 
 def wait_for_the_end_of(process: int) -> None:
+    wait_until(lambda: not Path(f"/proc/{process}").exists())
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + TIMEOUT_S
-    while Path(f"/proc/{process}").exists():
-        assert time.monotonic() < deadline, f"process {process} goes on"
+    while not condition():
+        assert time.monotonic() < deadline
         time.sleep(POLL_S)
 
 
@@ -95,6 +99,25 @@ def test_who_ends_the_program_ends_the_child(ready: ReadyPython) -> None:
         program.send_signal(signal.SIGTERM)
         assert program.wait(TIMEOUT_S) == 1
     wait_for_the_end_of(child)
+
+
+def test_a_program_that_is_ended_before_it_has_a_child_ends_the_child(ready: ReadyPython) -> None:
+    os.kill(ready.process.pid, signal.SIGSTOP)
+    try:
+        command = [str(ready.program), "-c", "import signal; signal.pause()"]
+        with subprocess.Popen(command) as program:
+            wait_until(lambda: blocks_sigterm(program.pid))
+            program.send_signal(signal.SIGTERM)
+            os.kill(ready.process.pid, signal.SIGCONT)
+            assert program.wait(TIMEOUT_S) == 1
+    finally:
+        os.kill(ready.process.pid, signal.SIGCONT)
+
+
+def blocks_sigterm(process: int) -> bool:
+    status = Path(f"/proc/{process}/status").read_text()
+    mask = int(status.partition("SigBlk:")[2].split()[0], 16)
+    return bool(mask >> (signal.SIGTERM - 1) & 1)
 
 
 def test_what_is_printed_is_there_though_the_child_ends_at_once(ready: ReadyPython) -> None:

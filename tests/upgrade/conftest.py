@@ -19,5 +19,5 @@ def old_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def declared(old_source: Path) -> dict[str, dict[str, int]]:
     """The newest versions that 0.1.0 knows of `records`, peer `messages` and `forwarded` requests."""
-    found: dict[str, dict[str, int]] = json.loads(run_old(old_source, OLD_PROGRAM, "declarative_project"))
+    found: dict[str, dict[str, int]] = json.loads(run_old(old_source, OLD_PROGRAM, "declared"))
     return found

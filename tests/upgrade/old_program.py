@@ -71,7 +71,7 @@ async def write_marks(folder):
     await unfit.store()
 
 
-if sys.argv[1] == "declarative_project":
+if sys.argv[1] == "declared":
     json.dump(declared(), sys.stdout)
 elif sys.argv[1] == "marks":
     asyncio.run(write_marks(sys.argv[2]))

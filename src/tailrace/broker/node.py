@@ -52,7 +52,7 @@ class Control(NamedTuple):
     """The parts around the metadata log: following it, changing it, reporting to the controller."""
 
     hosted: HostedPartitions
-    metadata: Partition
+    metadata: Partition  # the metadata log
     role: ControllerRole
     calls: ControllerCalls
     leaders: Leaders
@@ -65,6 +65,8 @@ class Control(NamedTuple):
 
 
 class Coordinators(NamedTuple):
+    """The coordinators of this broker, and the writer of their transaction markers."""
+
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     markers: MarkerWriting
@@ -84,8 +86,6 @@ class Node:
     meta: MetaFile
     votes: VoteJournal
     quorums: Quorums
-    hosted: HostedPartitions
-    metadata: Partition  # the metadata log
     control: Control
     peer_addresses: PeerAddresses
     registration: Registration
@@ -96,6 +96,15 @@ class Node:
     periodic: PeriodicTasks
     read_ahead: ReadAhead
     services: Services
+
+    @property
+    def hosted(self) -> HostedPartitions:
+        return self.control.hosted
+
+    @property
+    def metadata(self) -> Partition:
+        """The metadata log."""
+        return self.control.metadata
 
     async def register(self, endpoints: Mapping[str, Address]) -> None:
         """Register the addresses of this broker's listeners; returns when its own copy of the metadata has them."""

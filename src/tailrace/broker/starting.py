@@ -221,8 +221,6 @@ class Startup:
             meta=meta,
             votes=votes,
             quorums=quorums,
-            hosted=hosted,
-            metadata=metadata,
             control=control,
             peer_addresses=addresses,
             registration=registration,

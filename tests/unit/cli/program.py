@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 DEADLINE_S = 60.0
-NO_BROKER = "127.0.0.1:1"  # an address without a broker
+DEAD_ADDRESS = "127.0.0.1:1"  # an address without a broker
 PRELOADED_MODULES = ["tailrace.cli.app", "confluent_kafka.admin", "rich.table", "rich.progress"]
 
 
@@ -29,7 +29,7 @@ class Ran(NamedTuple):
 Program = Callable[..., Ran]
 
 
-def run_tailrace(*words: str, stdin: str = "", bootstrap: str = NO_BROKER, **variables: str) -> Ran:
+def run_tailrace(*words: str, stdin: str = "", bootstrap: str = DEAD_ADDRESS, **variables: str) -> Ran:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED_MODULES)
     with tempfile.TemporaryDirectory() as folder:

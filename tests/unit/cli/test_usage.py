@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from tailrace.cli.app import app
-from tests.unit.cli.program import NO_BROKER, environment, run_tailrace
+from tests.unit.cli.program import DEAD_ADDRESS, environment, run_tailrace
 
 GROUPS_WITH_EXAMPLES = (("topic",), ("group",), ("transaction",), ("log",))
 
@@ -86,7 +86,7 @@ def test_settings_for_scripts_have_typed_defaults_and_all_columns() -> None:
 def test_no_broker_at_the_address() -> None:
     ran = run_tailrace("topic", "list")
     assert ran.code == 1
-    assert ran.err.startswith(f"tailrace: no broker at {NO_BROKER}: Connection refused.")
+    assert ran.err.startswith(f"tailrace: no broker at {DEAD_ADDRESS}: Connection refused.")
     assert "tailrace serve" in ran.err
 
 

@@ -49,10 +49,11 @@ class MemberObserver(Protocol):
     def high_watermark_moved(self) -> None: ...
 
     def role_changed(self) -> None:
-        """The role, the epoch or the leader has changed."""
+        """The role, the epoch or the leader has changed: readers and producers may have to go elsewhere."""
 
     def leader_changed(self) -> None:
-        """A new leader takes reads, the leader was lost, or this replica went offline."""
+        """The role is the same, but a new leader takes reads, the leader was lost or is back, or this replica is
+        offline."""
 
     def deposed(self) -> None:
         """This replica is no longer the leader."""

@@ -46,7 +46,8 @@ class PartitionEvents(Protocol):
     """What a partition reports to its broker."""
 
     def leader_changed(self, partition: "Partition") -> None:
-        """The role, the epoch or the leader has changed, or whether it can be reached."""
+        """The role, the epoch or the leader has changed, a new leader takes reads, the leader was lost or is back, or
+        this replica is offline."""
 
     def became_active(self, partition: "Partition") -> None: ...
 

@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from tailrace.model.ids import NO_BROKER, NO_EPOCH, NO_ID, TopicPartition
+from tailrace.model.ids import NO_EPOCH, TopicPartition
 from tailrace.model.limits import RAFT_MESSAGES_PER_FRAME_MAX
 from tailrace.raft.messages import BeginEpoch, EndEpoch, EpochSeen, Message, Synced, VoteAnswer, VoteRequest
-from tailrace.raft.voters import Voter
+from tailrace.raft.voters import NO_VOTER, Voter
 from tailrace.wire.primitives import WireError
 
 Key = TopicPartition
@@ -40,7 +40,7 @@ _VOTE_ANSWER: Final = struct.Struct(">B16si20siB20s")
 _END_EPOCH: Final = struct.Struct(">B16si20siB")
 _EPOCH_SEEN: Final = struct.Struct(">B16si20si20s")
 _SYNCED: Final = struct.Struct(">B16si20siqiq")
-_NO_VOTER: Final = _VOTER.pack(NO_BROKER, NO_ID)
+_NO_VOTER_BYTES: Final = _VOTER.pack(*NO_VOTER)
 
 
 def pack(messages: Sequence[tuple[Key, Message]]) -> bytearray:
@@ -48,7 +48,7 @@ def pack(messages: Sequence[tuple[Key, Message]]) -> bytearray:
     assert 0 < len(messages) <= RAFT_MESSAGES_PER_FRAME_MAX, f"{len(messages)} messages in a frame"
     sender = _sender(messages[0][1])
     out = bytearray(_FRAME.pack(_VOTER.pack(*sender), len(messages)))
-    seen: dict[Voter | None, bytes] = {None: _NO_VOTER}
+    seen: dict[Voter | None, bytes] = {None: _NO_VOTER_BYTES}
     for key, message in messages:
         assert _sender(message) == sender, f"{message} in a frame of {sender}"
         _WRITE[type(message)](out, seen, key, message)
@@ -140,7 +140,7 @@ class _Reader:
     def __init__(self, data: memoryview, sender: Voter) -> None:
         self._data = data
         self._sender = sender
-        self._seen: dict[bytes, Voter | None] = {_NO_VOTER: None}
+        self._seen: dict[bytes, Voter | None] = {_NO_VOTER_BYTES: None}
 
     def read(self, at: int, count: int) -> list[tuple[Key, Message]]:
         data, found = self._data, []

@@ -16,7 +16,7 @@ from tailrace.pipeline.analysis.counting import (
 from tailrace.pipeline.analysis.lag import lag, lag_lines
 from tailrace.pipeline.analysis.plotting import demand_plotly
 from tailrace.pipeline.analysis.report import PartitionShare, Report
-from tailrace.pipeline.analysis.tables import ResultTable, answers, step_of
+from tailrace.pipeline.analysis.tables import ResultTable, result_tables, step_of
 from tailrace.pipeline.histories.reading import files_frame, snapshot_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def analyze(spark: "SparkSession", history: str | Path, *, report: str | Path = 
     step_s = step_of(frame)
     ranges = [one for one in snapshot.ranges if not one.topic.startswith("__")]
     shares = partition_shares(ranges)
-    topics, throughput, sizes, *others = answers(frame.where(NOT_THE_BROKERS_OWN), step_s)
+    topics, throughput, sizes, *others = result_tables(frame.where(NOT_THE_BROKERS_OWN), step_s)
     found = [topics, throughput, sizes, partitions(shares), *others, lag(frame, step_s)]
     if report:
         from tailrace.pipeline.analysis.page import page

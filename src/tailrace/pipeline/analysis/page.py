@@ -127,20 +127,20 @@ def _section(name: str, title: str, about: str, figure: "Figure") -> str:
     )
 
 
-def _tables(answers: Sequence[ResultTable]) -> Iterator[str]:
+def _tables(tables: Sequence[ResultTable]) -> Iterator[str]:
     zone = datetime.now().astimezone().tzname() or "the machine that made them"
     yield f"<section><h2>Tables</h2><p>Times in tables are those of {escape(zone)}.</p>"
-    for answer in answers:
-        title, count = escape(answer.title), len(answer.rows)
+    for table in tables:
+        title, count = escape(table.title), len(table.rows)
         is_open = " open" if 0 < count <= ROWS_OPEN_MAX else ""
-        told = _table(answer) if count else "<p class='none'>nothing</p>"
-        yield f"<details{is_open}><summary>{title} <small>{count:,} rows</small></summary>{told}</details>"
+        body = _table(table) if count else "<p class='none'>nothing</p>"
+        yield f"<details{is_open}><summary>{title} <small>{count:,} rows</small></summary>{body}</details>"
     yield "</section>"
 
 
-def _table(answer: ResultTable) -> str:
-    heads = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in answer.columns)
-    rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in answer.rows)
+def _table(table: ResultTable) -> str:
+    heads = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in table.columns)
+    rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
     return f"<div class='wide'><table><tr>{heads}</tr>{rows}</table></div>"
 
 

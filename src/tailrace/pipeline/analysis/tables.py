@@ -31,12 +31,12 @@ class ResultTable:
     rows: tuple[tuple[Any, ...], ...]
 
 
-def answers(frame: "DataFrame", step_s: int) -> list[ResultTable]:
+def result_tables(frame: "DataFrame", step_s: int) -> list[ResultTable]:
     """The tables about the topics of a history; time series have steps of `step_s` seconds."""
-    questions: Sequence[Callable[[DataFrame], ResultTable]] = (
+    queries: Sequence[Callable[[DataFrame], ResultTable]] = (
         _topics, partial(_throughput, step=step_s), _sizes, _keys, _delays, _dead_letters,
     )  # fmt: skip
-    return [question(frame) for question in questions]
+    return [query(frame) for query in queries]
 
 
 def step_of(frame: "DataFrame") -> int:

@@ -25,13 +25,13 @@ def rename_to_final(folder: Path, fresh: Path, file: HistoryFile) -> HistoryFile
     try:
         os.link(fresh, folder / file.path)
     except FileExistsError:
-        return _rename_over_existing(folder, fresh, file)
+        return _resolve_taken_name(folder, fresh, file)
     finally:
         fresh.unlink(missing_ok=True)
     return file
 
 
-def _rename_over_existing(folder: Path, fresh: Path, file: HistoryFile) -> HistoryFile:
+def _resolve_taken_name(folder: Path, fresh: Path, file: HistoryFile) -> HistoryFile:
     if file.path in read_log(folder).live:
         raise PipelineFailed(f"{file.path} is in the history already, and was left as it is: who else archives to it?")
     size, crc = sync_and_sum(folder / file.path)

@@ -20,6 +20,7 @@ from typing import Final
 DAEMON: Final = "pyspark.daemon"
 NUMBER: Final = Struct(">I")
 FAILED: Final = 1
+HANDSHAKE_MAX_S: Final = 30.0  # the ready process may still be importing
 
 
 def main(python: str, door: str, *words: str) -> None:
@@ -35,11 +36,13 @@ def main(python: str, door: str, *words: str) -> None:
 def forward(connection: socket.socket, door: str, words: Sequence[str]) -> int:
     """Forward the call. Return the id of the process that accepted it, or 0 if none did."""
     with suppress(OSError):
+        connection.settimeout(HANDSHAKE_MAX_S)
         call = json.dumps({"words": words, "environment": dict(os.environ), "folder": os.getcwd()}).encode()
         connection.connect(door)
         socket.send_fds(connection, [NUMBER.pack(len(call))], [0, 1, 2])
         connection.sendall(call)
         answer = connection.recv(NUMBER.size, socket.MSG_WAITALL)
+        connection.settimeout(None)
         if len(answer) == NUMBER.size:
             return int(NUMBER.unpack(answer)[0])
     return 0
@@ -47,7 +50,12 @@ def forward(connection: socket.socket, door: str, words: Sequence[str]) -> int:
 
 def until_it_ends(connection: socket.socket, process: int) -> int:
     """Wait for the process to end and return its exit code."""
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(process, signal.SIGTERM))
+
+    def terminate(*_: object) -> None:
+        with suppress(ProcessLookupError):  # it has ended, and its exit code is in the socket
+            os.kill(process, signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, terminate)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     with suppress(OSError):
         if code := connection.recv(1):

@@ -21,9 +21,8 @@ from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicTo
 
 FETCH_BYTES: Final = 4 * MiB
 WAIT_MS: Final = 500
-EMPTY_RESPONSES_MAX: Final = (
-    3  # responses in a row without records: in a compacted topic, the rest of the range is empty
-)
+# Responses in a row without records: in a compacted topic, the rest of the range is empty.
+EMPTY_RESPONSES_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

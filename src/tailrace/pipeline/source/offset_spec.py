@@ -26,7 +26,7 @@ class OffsetSpec:
 
     @property
     def changes_over_time(self) -> bool:
-        """Whether resolving the edge again later may give other offsets."""
+        """Whether resolving it again later may give other offsets."""
         return (
             self.where == "latest"
             or (self.where == "offsets" and LATEST in self.by_partition.values())
@@ -62,7 +62,7 @@ def ending_spec(options: Options) -> OffsetSpec:
 
 
 def resolve(cluster: Cluster, spec: OffsetSpec, partitions: list[TopicPartition], *, committed: bool) -> Offsets:
-    """The offset of the edge in every partition."""
+    """The offset that `spec` means in every partition."""
     match spec.where:
         case "earliest":
             return start_offsets(cluster, partitions)

@@ -49,9 +49,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._task = read_task(options, schema)
         self._cluster: Cluster | None = None  # used on the driver; each task has its own
         self._target: Offsets | None = None  # the end offsets with Trigger.AvailableNow
-        self._last_trigger_at: float | None = (
-            None  # when a micro-batch was last not held back; None: none requested yet
-        )
+        # When a micro-batch was last not held back; None: none requested yet.
+        self._last_trigger_at: float | None = None
 
     def initialOffset(self) -> OffsetJson:  # noqa: N802 Spark's name, as for the methods below
         options = self._options

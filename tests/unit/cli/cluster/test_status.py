@@ -8,7 +8,7 @@ import pytest
 from tailrace.cli.cluster.status import _show, _status
 from tailrace.local.cluster_view import BrokerView, ClusterView, PartitionView
 from tailrace.testing import Broker
-from tests.unit.cli.program import DEADLINE_S, NO_BROKER, Program, run_tailrace, start_tailrace
+from tests.unit.cli.program import DEAD_ADDRESS, DEADLINE_S, Program, run_tailrace, start_tailrace
 
 unwell = ClusterView(
     cluster_id="c1",
@@ -84,7 +84,7 @@ def test_unhealthy_partitions_are_shown(capsys: pytest.CaptureFixture[str]) -> N
 def test_no_broker_answers() -> None:
     ran = run_tailrace("cluster", "status", "--json")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith(f"tailrace: no broker answers: {NO_BROKER}: Connection refused.")
+    assert ran.err.startswith(f"tailrace: no broker answers: {DEAD_ADDRESS}: Connection refused.")
     assert "tailrace cluster up" in ran.err
 
 
@@ -95,7 +95,7 @@ def test_a_wrong_address_is_refused() -> None:
 
 
 def test_the_next_address_is_asked_when_one_does_not_answer(broker: Broker) -> None:
-    ran = run_tailrace("cluster", "status", "--json", bootstrap=f"{NO_BROKER},{broker.bootstrap}")
+    ran = run_tailrace("cluster", "status", "--json", bootstrap=f"{DEAD_ADDRESS},{broker.bootstrap}")
     assert ran.code == 0, ran.err
 
 
@@ -109,7 +109,7 @@ def test_it_can_be_watched(broker: Broker) -> None:
 
 
 def test_watching_goes_on_when_no_broker_answers() -> None:
-    process = start_tailrace("cluster", "status", "--watch", "--json", "--bootstrap", NO_BROKER)
+    process = start_tailrace("cluster", "status", "--watch", "--json", "--bootstrap", DEAD_ADDRESS)
     assert process.stdout is not None
     seen = [json.loads(process.stdout.readline())["error"] for _ in range(2)]
     process.send_signal(signal.SIGINT)

@@ -137,6 +137,36 @@ async def test_an_error_of_ours_costs_one_connection_not_the_broker(served: Serv
     other.close()
 
 
+def not_cached(served: Served) -> None:
+    """Let every read of the partition go to the disk, as if nothing were in the page cache."""
+    served.node.hosted.find("t", 0).read = lambda offset, max_bytes, *, committed=False: None  # type: ignore[method-assign]
+
+
+@with_broker()
+async def test_a_client_that_leaves_during_a_read_from_disk_is_not_answered(served: Served) -> None:
+    await served.make_topic("t")
+    await put(served, 10)
+    not_cached(served)
+    partition = served.node.hosted.find("t", 0)
+    read_cold, begun, may_end = partition.read_cold, asyncio.Event(), asyncio.Event()
+
+    async def slow(offset: int, max_bytes: int, *, committed: bool = False) -> Read:
+        begun.set()
+        await may_end.wait()
+        return await read_cold(offset, max_bytes, committed=committed)
+
+    partition.read_cold = slow  # type: ignore[method-assign]
+    other = await type(served.client).connect(served.node.ports.net, "127.0.0.1", served.door.port)
+    waiting = other.send(fetch(0, min_bytes=1), 11)
+    await asyncio.wait_for(begun.wait(), ANSWER_MAX_S)
+    other.close()
+    with pytest.raises(ConnectionLost):
+        await waiting
+    may_end.set()
+    assert await answered(served.client.send(fetch(0, min_bytes=1), 11))
+    assert not served.node.background.failed.done()
+
+
 @with_broker()
 async def test_an_answered_fetch_is_freed_without_garbage_collection(served: Served) -> None:
     """A fetch in a reference cycle would hold its records, up to 50 MiB, until the next garbage collection."""
@@ -148,6 +178,8 @@ async def test_an_answered_fetch_is_freed_without_garbage_collection(served: Ser
         await parked(served)
         await put(served, 10)
         assert await answered(waiting)
+        assert await answered(served.client.send(fetch(0, min_bytes=1), 11))
+        not_cached(served)
         assert await answered(served.client.send(fetch(0, min_bytes=1), 11))
         await until(lambda: not any(isinstance(one, Fetch) for one in gc.get_objects()))
     finally:
