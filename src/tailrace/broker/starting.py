@@ -376,8 +376,8 @@ def _member_of(hosted: HostedPartitions, metadata: Partition, key: TopicPartitio
 
 def _wire(control: Control, reactions: Reactions) -> None:
     """Connect events to the parts that handle them."""
-    control.hosted.on_leader_changed = reactions.leader_changed
-    control.hosted.on_active = control.duties.became_active
+    control.hosted.leader_changed = reactions.leader_changed
+    control.hosted.became_active = control.duties.became_active
     control.follower.on_committed = reactions.committed
 
 

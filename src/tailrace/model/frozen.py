@@ -32,7 +32,7 @@ def frozen(cls: type[T] | None = None, /, *, kw_only: bool = True) -> type[T] | 
         for function in (_init, _setattr, _delattr, _eq, _hash, _repr, _reduce):
             setattr(cls, f"_{function.__name__}__", function)
         if not cls.__doc__:
-            cls.__doc__ = cls.__name__  # `dataclass` would make one of the signature, which takes longer than all else
+            cls.__doc__ = cls.__name__  # `dataclass` would make one of the signature, which is slow
         return dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
 
     return declare if cls is None else declare(cls)

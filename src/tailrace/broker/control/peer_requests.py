@@ -14,10 +14,7 @@ from tailrace.broker.control.leader_duties import LeaderDuties
 from tailrace.broker.control.topic_creation import propose_internal
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
-from tailrace.cluster.brokers import (
-    from_registered_features,
-    registered,
-)
+from tailrace.cluster.brokers import from_registered_features, registered
 from tailrace.cluster.controller import Controller
 from tailrace.cluster.membership import Joining
 from tailrace.cluster.records import PartitionLed

@@ -57,8 +57,9 @@ class HostedPartitions:
         self._touched: dict[Id, None] = {}
         self._not_begun: dict[Partition, None] = {}  # opened, but not taking part in their quorums yet
         self._watchers: list[Callable[[Id], None]] = []
-        self.on_leader_changed: Callable[[Partition], None] = _ignore
-        self.on_active: Callable[[Partition], None] = _ignore
+        # PartitionEvents, which partitions call; `starting` connects the first two.
+        self.leader_changed: Callable[[Partition], None] = _ignore
+        self.became_active: Callable[[Partition], None] = _ignore
         self._settling = asyncio.Lock()
         self._checkpoints: dict[TopicPartition, Checkpoint] = {}
         self._clean = False
@@ -310,14 +311,6 @@ class HostedPartitions:
             logger.error("%s: log damaged, fetching all of it from the leader: %s", name, log.damage)
             await self.may_not_vote.store()
             await log.start_over()
-
-    # PartitionEvents, which partitions call
-
-    def leader_changed(self, partition: Partition) -> None:
-        self.on_leader_changed(partition)
-
-    def became_active(self, partition: Partition) -> None:
-        self.on_active(partition)
 
     def repaired(self, partition: Partition) -> None:
         self._quorums.spawn(self._repaired(partition))
