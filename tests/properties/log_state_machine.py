@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Awaitable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,10 +12,18 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from tailrace.log.log import Log, RecoveryPoint
 from tailrace.model.topics import TopicSettings
-from tests.unit.log.logs import open_log, trouble
+from tailrace.ports.clock import SystemClock
+from tests.unit.log.logs import NOW, open_log, trouble
 
 T = TypeVar("T")
 STEP_MAX_SECONDS = 20
+
+
+class ModelClock(SystemClock):
+    """The time at which the model appends: by the real clock, its producers would have expired years ago."""
+
+    def wall_ms(self) -> int:
+        return NOW
 
 
 class LogStateMachine(RuleBasedStateMachine):
@@ -22,7 +31,8 @@ class LogStateMachine(RuleBasedStateMachine):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.folder = Path(tempfile.mkdtemp())
-        self.disk, self.ports = trouble()
+        self.disk, ports = trouble()
+        self.ports = replace(ports, clock=ModelClock())
         self.topic_settings = topic_settings
         self.point: RecoveryPoint | None = None
         self.log = self.run(self.opened(clean=False))
