@@ -2,7 +2,6 @@
 
 import asyncio
 import concurrent.futures
-import multiprocessing
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
@@ -47,6 +46,8 @@ class SystemOffload:
 
     def process(self, call: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
         if self._processes is None:
+            import multiprocessing  # takes 3 ms, and most brokers start no worker process
+
             # "spawn", because a forked process may inherit a lock that a thread of its parent holds
             context = multiprocessing.get_context("spawn")
             self._processes = concurrent.futures.ProcessPoolExecutor(1, mp_context=context)

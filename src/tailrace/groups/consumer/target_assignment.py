@@ -8,7 +8,6 @@ names, and leave that to the next heartbeat.
 """
 
 from collections.abc import Iterable
-from hashlib import blake2b
 from typing import Final
 
 from tailrace.groups.consumer.assignors import ASSIGNORS, AssignorMember
@@ -83,6 +82,8 @@ def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
     existing = sorted((name, known.id, known.partitions) for name, known in found.items() if known is not None)
     if not existing:
         return 0
+    from hashlib import blake2b  # takes 1.5 ms, and a start needs none
+
     return int.from_bytes(blake2b(repr(existing).encode(), digest_size=HASH_BYTES).digest(), "big", signed=True)
 
 
