@@ -7,7 +7,7 @@ that override all it uses (`feature.py`). `Refused` is a broker's refusal as the
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from tests.interop.messages import AS_USUAL, Message, Reader, Reading, Received, Sending
 from tests.interop.shapes import (
@@ -54,6 +54,19 @@ class Refused(Exception):
         self.code = code
 
 
+class TlsOptions(NamedTuple):
+    """PEM files for a client's TLS connections."""
+
+    truststore: str
+    keystore: str = ""  # private key and certificate of the client, for mutual TLS
+
+    @property
+    def of_librdkafka(self) -> dict[str, str]:
+        """librdkafka's settings."""
+        own = {"ssl.key.location": self.keystore, "ssl.certificate.location": self.keystore} if self.keystore else {}
+        return {"security.protocol": "SSL", "ssl.ca.location": self.truststore, **own}
+
+
 class Client:
     """What a client may offer. A driver overrides what it has; `also` names what has no method of its own."""
 
@@ -61,8 +74,10 @@ class Client:
     also: ClassVar[frozenset[str]] = frozenset()
     toolchain: ClassVar[bool] = False  # needs one that pip does not bring: tried by `make interop` only
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, tls: TlsOptions | None = None) -> None:
+        """With `tls`, if the driver offers "TLS", all connections use TLS."""
         self.bootstrap = bootstrap
+        self.tls = tls
 
     @classmethod
     def offers(cls, what: str) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tailrace.broker.background import BackgroundTasks
+from tailrace.broker.certificates import Certificates
 from tailrace.broker.control.cluster_changes import ClusterChanges
 from tailrace.broker.control.controller import ControllerRole
 from tailrace.broker.control.controller_calls import ControllerCalls
@@ -38,8 +39,9 @@ from tailrace.broker.transactions.marker_writing import MarkerWriting
 from tailrace.model.addresses import Address
 from tailrace.model.faults import StorageFailed
 from tailrace.model.ids import NO_BROKER, BrokerId
+from tailrace.model.listeners import KAFKA_LISTENER
 from tailrace.model.settings import Settings
-from tailrace.ports import Ports
+from tailrace.ports import Net, Ports
 from tailrace.ports.disk import Lock
 from tailrace.raft.voters import Voter
 
@@ -83,6 +85,7 @@ class Node:
     settings: Settings
     background: BackgroundTasks
     lock: Lock  # of the data directory
+    certificates: Certificates
     meta: MetaFile
     votes: VoteJournal
     quorums: Quorums
@@ -96,6 +99,10 @@ class Node:
     periodic: PeriodicTasks
     read_ahead: ReadAhead
     services: Services
+
+    def net(self, listener: str) -> Net:
+        """The network as this listener uses it: plain, or with TLS."""
+        return self.certificates.net(listener)
 
     @property
     def hosted(self) -> HostedPartitions:
@@ -139,7 +146,7 @@ class Node:
 
     @property
     def kafka_port(self) -> int:
-        return self.endpoints["kafka"].port
+        return self.endpoints[KAFKA_LISTENER].port
 
     @property
     def peer_port(self) -> int:

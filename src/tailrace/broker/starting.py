@@ -14,10 +14,12 @@ A start that fails cleans up: tasks are cancelled, connections closed, the lock 
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from tailrace.broker.background import BackgroundTasks
+from tailrace.broker.certificates import Certificates
 from tailrace.broker.control.cluster_changes import ClusterChanges
 from tailrace.broker.control.controller import ControllerRole
 from tailrace.broker.control.controller_calls import ControllerCalls
@@ -60,9 +62,10 @@ from tailrace.log.directory.state_file import Unreadable
 from tailrace.model.addresses import Address
 from tailrace.model.faults import StorageFailed
 from tailrace.model.ids import TopicPartition
+from tailrace.model.listeners import PEER_LISTENER
 from tailrace.model.settings import Settings
 from tailrace.model.topics import METADATA_PARTITION, METADATA_TOPIC, TopicSettings
-from tailrace.ports import Ports
+from tailrace.ports import BadCertificates, Ports
 from tailrace.ports.disk import InUse, Lock, make_lasting_dir
 from tailrace.raft.events import Campaign
 from tailrace.raft.replica import Voter
@@ -107,7 +110,7 @@ class Startup:
         except (OSError, StorageFailed, Unreadable) as error:
             await self._give_up(lock)
             raise CannotStart(f"{folder} could not be recovered: {error}.") from error
-        except (CannotStart, CannotJoin, WrongDirectory, LaterRelease) as error:
+        except (CannotStart, CannotJoin, WrongDirectory, LaterRelease, BadCertificates) as error:
             await self._give_up(lock)
             raise CannotStart(str(error)) from None
 
@@ -135,13 +138,15 @@ class Startup:
 
     async def _start(self, lock: Lock) -> Node:
         ports, settings = self._ports, self._settings
-        found = await identify(ports, settings, self._incarnation, advertised_host(settings), self._features)
+        certificates = Certificates(ports, settings)
+        host = advertised_host(settings)
+        found = await identify(ports, settings, certificates, self._incarnation, host, self._features)
         meta = MetaFile(ports.disk, settings.data_dir, found)
         self.voter = meta.voter
-        votes, quorums, hosted = await self._load(meta)
+        votes, quorums, hosted = await self._load(meta, replace(ports, net=certificates.net(PEER_LISTENER)))
         metadata = self.metadata = await self._open_metadata(meta, hosted)
         quorums.find = partial(_member_of, hosted, metadata)
-        node = self._build(meta, votes, quorums, hosted, metadata, lock)
+        node = self._build(meta, votes, quorums, hosted, metadata, certificates, lock)
         await node.peer_addresses.recall()
         metadata.member.begin()  # the list of replicas that may not vote is on disk by now
         await self._listen(meta, quorums.peers)
@@ -149,7 +154,7 @@ class Startup:
         node.periodic.start()
         return node
 
-    async def _load(self, meta: MetaFile) -> tuple[VoteJournal, Quorums, HostedPartitions]:
+    async def _load(self, meta: MetaFile, peer_ports: Ports) -> tuple[VoteJournal, Quorums, HostedPartitions]:
         """Load the state of the previous run, and find out whether it ended cleanly."""
         ports, settings, disk, folder = self._ports, self._settings, self._ports.disk, self._settings.data_dir
         clean = await take_clean_marker(disk, folder)
@@ -163,7 +168,7 @@ class Startup:
             levels = OwnLevels(
                 supported=level_range(self._features, METADATA_VERSION), in_force=lambda: hosted.image.level
             )
-            return Peers(ports, settings, meta.voter, meta.cluster_id, quorums, self._requests.serve, levels)
+            return Peers(peer_ports, settings, meta.voter, meta.cluster_id, quorums, self._requests.serve, levels)
 
         quorums = self._quorums = Quorums(ports, settings, meta.voter, votes, self.background.spawn, connect)
         hosted = self.hosted = HostedPartitions(ports, settings, folder, votes, quorums)
@@ -187,6 +192,7 @@ class Startup:
         quorums: Quorums,
         hosted: HostedPartitions,
         metadata: Partition,
+        certificates: Certificates,
         lock: Lock,
     ) -> Node:
         """Create all parts of the broker and connect them. Nothing runs yet."""
@@ -218,6 +224,7 @@ class Startup:
             settings=settings,
             background=background,
             lock=lock,
+            certificates=certificates,
             meta=meta,
             votes=votes,
             quorums=quorums,
@@ -355,6 +362,7 @@ class Startup:
         for coordinator in node.coordinators.all:
             for work in coordinator.background_work():
                 spawn(work)
+        spawn(node.certificates.watch())
         spawn(node.control.duties.report())
         spawn(node.control.duties.watch_in_sync())
         spawn(node.control.duties.rebalance())

@@ -7,20 +7,18 @@ A fenced broker keeps what it holds: it may come back.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
 
 from tailrace.cluster.features import NAMED_ENDPOINTS_LEVEL, Features, registered_features
 from tailrace.cluster.records import BrokerRegistered
 from tailrace.model.addresses import Address
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import BrokerId, Id
+from tailrace.model.listeners import KAFKA_LISTENER
 from tailrace.wire.messages.peers.register_broker import RegisterBroker
 from tailrace.wire.messages.peers.registered_endpoint import RegisteredEndpoint
 from tailrace.wire.messages.peers.registered_feature import RegisteredFeature
 
 Endpoints = Mapping[str, Address]  # where clients reach each listener, by the listener's name
-
-KAFKA_LISTENER: Final = "kafka"
 
 
 @frozen

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from tailrace.broker.services import Services
 from tailrace.model.addresses import Address
 from tailrace.model.settings import Settings
-from tailrace.ports import Ports
+from tailrace.ports import Net, Ports
 
 
 class Host(Protocol):
@@ -27,6 +27,9 @@ class Host(Protocol):
 
     @property
     def settings(self) -> Settings: ...
+
+    def net(self, listener: str) -> Net:
+        """The network as this listener uses it: plain, or with TLS."""
 
     @property
     def advertised_host(self) -> str:

@@ -29,6 +29,7 @@ class Row:
     flag: str | None
     check: Callable[[Any], bool] | None
     wants: str
+    secret: bool = False  # shown to nobody
 
 
 def setting(
@@ -39,8 +40,10 @@ def setting(
     flag: str | None = None,
     check: Callable[[Any], bool] | None = None,
     wants: str = "",
+    secret: bool = False,
 ) -> Any:
-    return field(default=default, metadata={"row": Row(name, help, flag, check, wants)})
+    metadata = {"row": Row(name, help, flag, check, wants, secret)}
+    return field(default=default, repr=not secret, metadata=metadata)
 
 
 def one_of(*choices: str) -> dict[str, Any]:
@@ -65,7 +68,8 @@ def variable_name(kafka_name: str) -> str:
 
 def check(row: Row, value: object) -> None:
     if row.check is not None and not row.check(value):
-        given = f"{row.name}={value}" if value != "" else f"{row.name} is empty"
+        shown = "***" if row.secret else value
+        given = f"{row.name}={shown}" if value != "" else f"{row.name} is empty"
         raise SettingError(f"{given}: it must be {row.wants}")
 
 

@@ -7,7 +7,6 @@ In files, variables and flags, yes, on and 1 stand for true as well. Values from
 which accepts only true and false, as Kafka does.
 """
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import Field, fields
@@ -25,6 +24,7 @@ from tailrace.model.limits import (
     GiB,
     MiB,
 )
+from tailrace.model.listeners import is_protocol_map
 from tailrace.model.setting_rows import (
     VARIABLE_PREFIX,
     Row,
@@ -84,6 +84,12 @@ class Settings:
     join_timeout_ms: int = setting("join.timeout.ms", 30_000, "How long a broker tries to join a cluster before it gives up.", **between(1, HOUR_MS))
     peer_port: int = setting("peer.port", 0, "The port for connections from other brokers; 0: any free port, which is kept across restarts.", flag="--peer-port", **between(0, 65535))
     advertised_peer_port: int = setting("advertised.peer.port", 0, "The port that other brokers connect to; 0: the peer port.", **between(0, 65535))
+    listener_security_protocol_map: str = setting("listener.security.protocol.map", "kafka:PLAINTEXT,peer:PLAINTEXT", "Whether a listener uses TLS: kafka is the listener for Kafka clients, peer the one for other brokers. kafka:SSL,peer:SSL uses TLS for both.", check=is_protocol_map, wants="LISTENER:PROTOCOL pairs separated by commas, with the listeners kafka and peer and the protocols PLAINTEXT and SSL")
+    ssl_keystore_location: str = setting("ssl.keystore.location", "", "A PEM file with this broker's private key, its certificate and the certificate's chain; needed by listeners with TLS. A changed file is loaded without a restart.")
+    ssl_key_password: str = setting("ssl.key.password", "", "The password of the private key; empty: the key is not encrypted.", secret=True)
+    ssl_truststore_location: str = setting("ssl.truststore.location", "", "A PEM file with the certificates of trusted authorities, for certificates of clients and of other brokers; empty: the authorities that the operating system trusts.")
+    ssl_client_auth: str = setting("ssl.client.auth", "none", "Whether Kafka clients must show a certificate: none (not asked for), requested (checked if shown), required. Other brokers always must.", **one_of("none", "requested", "required"))
+    ssl_endpoint_identification_algorithm: str = setting("ssl.endpoint.identification.algorithm", "https", "https: the certificate of another broker must be for the host name that this broker connects to; empty: it need not.", check=lambda value: value in ("https", ""), wants="https or empty")
     log_level: str = setting("log.level", "info", "The lowest level of messages that are logged, to standard error.", flag="--log-level", **one_of("debug", "info", "warning", "error"))
 
     fsync: Fsync = setting("fsync", "always", "When data is synced to disk: always (before it is acknowledged), at an interval, or never by the broker.", flag="--fsync", **one_of("always", "interval", "never"))
@@ -157,6 +163,11 @@ class Settings:
 
 def check_relations(settings: Settings) -> None:
     _check_waits(settings)
+    if "SSL" in settings.listener_security_protocol_map and not settings.ssl_keystore_location:
+        raise SettingError(
+            f"listener.security.protocol.map={settings.listener_security_protocol_map} needs ssl.keystore.location: "
+            "a PEM file with a private key and its certificate"
+        )
     beat_ms, session_ms = settings.group_consumer_heartbeat_interval_ms, settings.group_consumer_session_timeout_ms
     if beat_ms >= session_ms:
         raise SettingError(
@@ -211,6 +222,8 @@ def _parsed(given: Mapping[str, object], table: "Mapping[str, Field[Any]]", sour
     where = f" in {source}" if source else ""
     for key, value in given.items():
         if key not in table:
+            import difflib  # only to explain a mistake
+
             near = difflib.get_close_matches(str(key), table, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise SettingError(f"unknown setting {key!r}{where}{hint}")

@@ -13,8 +13,10 @@ from tailrace.ports.net import Listener, Net, SystemNet
 from tailrace.ports.offload import Offload, SystemOffload
 from tailrace.ports.randomness import Random, SystemRandom
 from tailrace.ports.system_disk import SystemDisk
+from tailrace.ports.tls import BadCertificates, Tls, TlsFiles
 
 __all__ = [
+    "BadCertificates",
     "Clock",
     "Disk",
     "File",
@@ -25,6 +27,8 @@ __all__ = [
     "Offload",
     "Ports",
     "Random",
+    "Tls",
+    "TlsFiles",
     "system_ports",
 ]
 

@@ -18,6 +18,10 @@ class Host(Protocol):
         """Call `callback` on the event loop when the process gets SIGINT or SIGTERM."""
         ...
 
+    def on_reload(self, callback: Callable[[], None]) -> None:
+        """Call `callback` on the event loop when the process gets SIGHUP, which would end it otherwise."""
+        ...
+
 
 class SystemHost:
     def boot_id(self) -> str:
@@ -34,3 +38,6 @@ class SystemHost:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, callback)
+
+    def on_reload(self, callback: Callable[[], None]) -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, callback)

@@ -14,12 +14,19 @@ from tailrace.model.limits import FRAME_READ_BYTES
 
 LENGTH_LAYOUT: Final = struct.Struct(">i")
 LENGTH_BYTES: Final = LENGTH_LAYOUT.size
+TLS_HANDSHAKE: Final = 0x1603  # the first two bytes of a TLS connection
 BUFFER_START_BYTES: Final = 16 * 1024
 BUFFER_KEPT_MAX_BYTES: Final = 2 * 1024 * 1024  # a larger buffer is released once its frames are handled
 
 
 class FrameError(ValueError):
     """A frame length out of bounds: frame boundaries are lost, and the connection must be closed."""
+
+
+def _refusal(length: int, frame_max_bytes: int) -> FrameError:
+    if length >> 16 == TLS_HANDSHAKE:
+        return FrameError("it begins with a TLS handshake, but this listener does not use TLS")
+    return FrameError(f"a frame of {length} bytes; allowed are 1 to {frame_max_bytes}")
 
 
 class FramedProtocol(asyncio.BufferedProtocol):
@@ -83,7 +90,7 @@ class FramedProtocol(asyncio.BufferedProtocol):
             while not self.paused and end - begin >= LENGTH_BYTES:
                 (length,) = LENGTH_LAYOUT.unpack_from(view, begin)
                 if not 0 < length <= self._frame_max_bytes:
-                    raise FrameError(f"a frame of {length} bytes; allowed are 1 to {self._frame_max_bytes}")
+                    raise _refusal(length, self._frame_max_bytes)
                 after = begin + LENGTH_BYTES + length
                 if after > end:
                     self._wanted = LENGTH_BYTES + length

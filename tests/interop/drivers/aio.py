@@ -15,7 +15,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
-from tests.interop.client import BASICS, DEADLINE_S, Client, Refused
+from tests.interop.client import BASICS, DEADLINE_S, Client, Refused, TlsOptions
 from tests.interop.drivers.aio_transactions import AioTransactor
 from tests.interop.drivers.pure_python import connection_settings, consumer_settings, producer_settings, received_from
 from tests.interop.member import Member, in_python
@@ -66,11 +66,11 @@ def check(code: int, text: str | None = None) -> None:
 
 class Aiokafka(Client):
     name = "aiokafka"
-    also = BASICS | {"asks the next coordinator again", "null headers"}
+    also = BASICS | {"TLS", "asks the next coordinator again", "null headers"}
 
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
-        self._common = connection_settings(bootstrap, self.name)
+    def __init__(self, bootstrap: str, tls: TlsOptions | None = None) -> None:
+        super().__init__(bootstrap, tls)
+        self._common = connection_settings(bootstrap, self.name, tls)
         self._loop = Loop()
         self._admin: AIOKafkaAdminClient = self._loop.run(self._start_admin())
 

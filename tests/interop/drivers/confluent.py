@@ -33,7 +33,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.interop.client import BASICS, DEADLINE_S, Code, Refused
+from tests.interop.client import BASICS, DEADLINE_S, Code, Refused, TlsOptions
 from tests.interop.drivers.confluent_groups import ConfluentGroups
 from tests.interop.drivers.confluent_refusals import only, surfaced
 from tests.interop.drivers.confluent_transactions import ConfluentTransactions
@@ -92,6 +92,7 @@ def _received(message: Delivered) -> Received:
 class Confluent(ConfluentGroups, ConfluentTransactions):
     name = "confluent-kafka"
     also = BASICS | {
+        "TLS",
         "asks the next coordinator again",
         "consumer protocol",
         "cooperative-sticky",
@@ -103,14 +104,15 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
         "topic ids",
     }
 
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
+    def __init__(self, bootstrap: str, tls: TlsOptions | None = None) -> None:
+        super().__init__(bootstrap, tls)
         self._common: dict[str, Any] = {
             "bootstrap.servers": bootstrap,
             "client.id": "interop-confluent",
             "socket.timeout.ms": int(DEADLINE_S * 1000),
             "retry.backoff.ms": 10,
             "topic.metadata.refresh.fast.interval.ms": 10,
+            **({} if tls is None else tls.of_librdkafka),
         }
         self._admin = AdminClient(self._common)
 

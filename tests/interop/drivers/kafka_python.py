@@ -12,7 +12,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.protocol.consumer.offsets import OffsetSpec
 
-from tests.interop.client import BASICS, DEADLINE_S, Refused
+from tests.interop.client import BASICS, DEADLINE_S, Refused, TlsOptions
 from tests.interop.drivers.kafka_python_groups import KafkaPythonGroups
 from tests.interop.drivers.kafka_python_refusals import surfaced
 from tests.interop.drivers.kafka_python_transactions import KafkaPythonTransactions
@@ -42,11 +42,11 @@ class KafkaPythonReader:
 
 class KafkaPython(KafkaPythonGroups, KafkaPythonTransactions):
     name = "kafka-python"
-    also = BASICS | {"cooperative-sticky", "default counts", "describing creates nothing", "topic ids"}
+    also = BASICS | {"TLS", "cooperative-sticky", "default counts", "describing creates nothing", "topic ids"}
 
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
-        self._common = connection_settings(bootstrap, self.name)
+    def __init__(self, bootstrap: str, tls: TlsOptions | None = None) -> None:
+        super().__init__(bootstrap, tls)
+        self._common = connection_settings(bootstrap, self.name, tls)
         self._admin = KafkaAdminClient(**self._common)
 
     @classmethod

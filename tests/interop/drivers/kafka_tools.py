@@ -1,10 +1,11 @@
 """Kafka's own command-line tools, as the classes that its scripts start (`bin/kafka-topics.sh` and the like)."""
 
 import subprocess
+from pathlib import Path
 
 from benchmarks.jars import KAFKA_VERSION
 from tests.interop import toolchains
-from tests.interop.client import DEADLINE_S
+from tests.interop.client import DEADLINE_S, TlsOptions
 from tests.interop.drivers.program import Toolchain
 
 CLASSES = {
@@ -35,10 +36,10 @@ class ToolFailed(Exception):
 class KafkaTools(Toolchain):
     name = "Kafka's tools"
     tools = ("java", "javac", "mvn")
-    also = frozenset({"command line"})
+    also = frozenset({"TLS", "command line"})
 
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
+    def __init__(self, bootstrap: str, tls: TlsOptions | None = None) -> None:
+        super().__init__(bootstrap, tls)
         toolchains.java("")  # fetched now, or missing
 
     @classmethod
@@ -54,4 +55,14 @@ class KafkaTools(Toolchain):
         return ran.stdout
 
     def _where(self, tool: str) -> list[str]:
-        return [] if tool == "cluster" else ["--bootstrap-server", self.bootstrap]
+        secured = [] if self.tls is None else ["--command-config", _properties(self.tls)]
+        return [] if tool == "cluster" else ["--bootstrap-server", self.bootstrap, *secured]
+
+
+def _properties(tls: TlsOptions) -> str:
+    """The path of a file with these options, beside the truststore."""
+    stores = [("truststore", tls.truststore), *([("keystore", tls.keystore)] if tls.keystore else [])]
+    lines = [f"ssl.{store}.type=PEM\nssl.{store}.location={path}\n" for store, path in stores]
+    path = Path(tls.truststore).with_suffix(".properties")
+    path.write_text("security.protocol=SSL\n" + "".join(lines))
+    return str(path)

@@ -95,7 +95,7 @@ def _headers(text: str) -> Headers:
 
 class Kcat(Client):
     name = "kcat"
-    also = frozenset({"error when a name is bad", "error when topic is unknown", "null headers"})
+    also = frozenset({"TLS", "error when a name is bad", "error when topic is unknown", "null headers"})
 
     @classmethod
     def version(cls) -> str | None:
@@ -108,7 +108,8 @@ class Kcat(Client):
         return f"{own[1]} (librdkafka {library[1]})"
 
     def _command(self, *arguments: str) -> list[str]:
-        return ["kcat", "-b", self.bootstrap, *_options(COMMON), *arguments]
+        secured = {} if self.tls is None else self.tls.of_librdkafka
+        return ["kcat", "-b", self.bootstrap, *_options(COMMON | secured), *arguments]
 
     def _run(self, *arguments: str, stdin: bytes = b"") -> str:
         done = subprocess.run(self._command(*arguments), input=stdin, capture_output=True, timeout=DEADLINE_S)

@@ -1,12 +1,22 @@
 """What kafka-python and its fork aiokafka have in common: the names of settings, and the form of records."""
 
+import ssl
 from typing import Any
 
+from tests.interop.client import TlsOptions
 from tests.interop.messages import Reading, Received, Sending
 
 
-def connection_settings(bootstrap: str, name: str) -> dict[str, Any]:
-    return {"bootstrap_servers": bootstrap, "client_id": f"interop-{name}", "retry_backoff_ms": 10}
+def connection_settings(bootstrap: str, name: str, tls: TlsOptions | None) -> dict[str, Any]:
+    secured = {} if tls is None else {"security_protocol": "SSL", "ssl_context": _ssl_context(tls)}
+    return {"bootstrap_servers": bootstrap, "client_id": f"interop-{name}", "retry_backoff_ms": 10, **secured}
+
+
+def _ssl_context(tls: TlsOptions) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=tls.truststore)
+    if tls.keystore:
+        context.load_cert_chain(tls.keystore)
+    return context
 
 
 def producer_settings(sending: Sending) -> dict[str, Any]:

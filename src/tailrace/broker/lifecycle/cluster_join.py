@@ -11,16 +11,18 @@ from collections.abc import Sequence
 from typing import Final
 
 from tailrace import __version__
+from tailrace.broker.certificates import Certificates
 from tailrace.broker.peers import Refused, call_once
+from tailrace.wire.client import WireClient
 from tailrace.cluster.brokers import features_to_register
 from tailrace.cluster.features import METADATA_VERSION, Features, level_range
 from tailrace.log.directory.meta import FirstVoter, Meta
 from tailrace.model.addresses import Address, parse_addresses
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import BrokerId, Id
+from tailrace.model.listeners import KAFKA_LISTENER, PEER_LISTENER
 from tailrace.model.settings import Settings
 from tailrace.ports import Ports
-from tailrace.wire.client import WireClient
 from tailrace.wire.faults import fault_of
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tailrace.wire.messages.peers.hello import PeerHello
@@ -43,6 +45,7 @@ class CannotJoin(Exception):
 class Joiner:
     ports: Ports
     settings: Settings
+    certificates: Certificates
     directory: Id
     incarnation: Id
     advertised_host: str
@@ -110,8 +113,9 @@ class Joiner:
         return [Address(broker.peer_host, broker.peer_port) for broker in brokers if broker.peer_port > 0]
 
     async def _describe(self, address: Address, within_s: float) -> DescribeClusterResponse:
+        net = self.certificates.net(KAFKA_LISTENER)
         async with asyncio.timeout(within_s):
-            client = await WireClient.connect(self.ports.net, address.host, address.port, "tailrace-joiner")
+            client = await WireClient.connect(net, address.host, address.port, "tailrace-joiner")
             try:
                 answer = await client.call(DescribeClusterRequest(peers=True), DESCRIBE_CLUSTER_VERSION)
             finally:
@@ -138,7 +142,8 @@ class Joiner:
             rack=self.settings.broker_rack or None,
             features=features_to_register(self.features),
         )
-        answer = await call_once(self.ports.net, peer.host, peer.port, hello, request, ANSWER_WITHIN_S)
+        net = self.certificates.net(PEER_LISTENER)
+        answer = await call_once(net, peer.host, peer.port, hello, request, ANSWER_WITHIN_S)
         assert isinstance(answer, JoinClusterAnswer)
         return answer
 

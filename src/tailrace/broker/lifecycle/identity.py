@@ -3,6 +3,7 @@
 An empty data directory gets a new identity: the broker joins a cluster, or founds one of its own.
 """
 
+from tailrace.broker.certificates import Certificates
 from tailrace.broker.lifecycle.cluster_join import Joiner
 from tailrace.cluster.features import Features
 from tailrace.log.directory.meta import FirstVoter, Meta, load_meta, store_meta
@@ -15,7 +16,14 @@ class WrongDirectory(Exception):
     """The data directory cannot belong to this broker; the message tells its operator why."""
 
 
-async def identify(ports: Ports, settings: Settings, incarnation: Id, advertised_host: str, features: Features) -> Meta:
+async def identify(
+    ports: Ports,
+    settings: Settings,
+    certificates: Certificates,
+    incarnation: Id,
+    advertised_host: str,
+    features: Features,
+) -> Meta:
     disk, folder = ports.disk, settings.data_dir
     meta, wanted = load_meta(disk, folder), settings.broker_id
 
@@ -23,6 +31,7 @@ async def identify(ports: Ports, settings: Settings, incarnation: Id, advertised
         return Joiner(
             ports=ports,
             settings=settings,
+            certificates=certificates,
             directory=directory,
             incarnation=incarnation,
             advertised_host=advertised_host,

@@ -76,6 +76,7 @@ class SettingView:
     help: str
     values: Sequence[SettingValue]  # the value in force first, then those it overrides
     read_only: bool = False
+    secret: bool = False  # its values are not shown
 
 
 @frozen
@@ -289,6 +290,7 @@ class Admin:
                     help=row(one).help,
                     values=list(self._broker_values(name)),
                     read_only=name not in CHANGEABLE_BROKER_SETTINGS,
+                    secret=row(one).secret,
                 )
         for fact in facts.values():
             yield _view_of(fact)

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from tailrace.cluster.brokers import KAFKA_LISTENER, Broker, Endpoints
+from tailrace.cluster.brokers import Broker, Endpoints
 from tailrace.cluster.settings import LIST_SETTINGS
 from tailrace.model.addresses import Address
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import BrokerId
+from tailrace.model.listeners import KAFKA_LISTENER, security_protocol
 from tailrace.model.settings import Settings
 from tailrace.model.topics import TOPIC_SETTINGS, text_of
 
-PROTOCOL: Final = "PLAINTEXT"
 NO_LIMIT: Final = -1
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 60 * MINUTE_MS
@@ -92,26 +92,20 @@ def _listeners(settings: Settings, endpoints: Endpoints) -> Iterator[BrokerFact]
     if KAFKA_LISTENER not in endpoints:
         return
     advertised = endpoints[KAFKA_LISTENER]
+    protocol = security_protocol(settings.listener_security_protocol_map, KAFKA_LISTENER)
     yield BrokerFact(
         name="listeners",
-        value=f"{PROTOCOL}://{Address(settings.host, advertised.port)}",
+        value=f"{protocol}://{Address(settings.host, advertised.port)}",
         kind=list,
         help="Where the broker listens for Kafka clients.",
         is_default=_are_defaults(settings, "host", "kafka_port"),
     )
     yield BrokerFact(
         name="advertised.listeners",
-        value=f"{PROTOCOL}://{advertised}",
+        value=f"{protocol}://{advertised}",
         kind=list,
         help="Where Kafka clients connect to.",
         is_default=_are_defaults(settings, "host", "kafka_port", "advertised_host"),
-    )
-    yield BrokerFact(
-        name="listener.security.protocol.map",
-        value=f"{PROTOCOL}:{PROTOCOL}",
-        kind=str,
-        help="The security protocol of each listener.",
-        is_default=True,
     )
 
 

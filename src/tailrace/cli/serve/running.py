@@ -21,6 +21,7 @@ from tailrace.doors.door import CannotListen, Door, open_doors
 from tailrace.doors.kafka import KafkaDoor
 from tailrace.log.directory.state_file import Unreadable
 from tailrace.model.addresses import Address
+from tailrace.model.listeners import KAFKA_LISTENER, PEER_LISTENER
 from tailrace.model.settings import Settings
 from tailrace.ports import system_ports
 
@@ -72,6 +73,8 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
         doors: list[Door] = [KafkaDoor(node)]
         is_open = await _unless(stop.requested, _open(node, doors))  # may take long: it waits for the cluster
         if is_open:
+            if node.certificates:
+                ports.host.on_reload(node.certificates.reload)
             _announce_ready(node, settings)
             await stop.requested.wait()
             for door in doors:
@@ -89,8 +92,8 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
 
 
 def _announce_ready(node: Node, settings: Settings) -> None:
-    listeners = {**node.endpoints, "peer": Address(node.advertised_host, node.peer_port)}
-    where = node.endpoints["kafka"]
+    listeners = {**node.endpoints, PEER_LISTENER: Address(node.advertised_host, node.peer_port)}
+    where = node.endpoints[KAFKA_LISTENER]
     logger.info("broker %d is up at %s, data in %s, fsync %s", node.broker_id, where, settings.data_dir, settings.fsync)
     print("ready " + " ".join(f"{name}={one}" for name, one in listeners.items()), flush=True)
 

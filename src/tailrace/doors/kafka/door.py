@@ -13,6 +13,7 @@ from tailrace.doors.kafka.handlers.topics.encoded_topics import EncodedTopics
 from tailrace.doors.kafka.registry import APIS
 from tailrace.model.addresses import Address
 from tailrace.model.limits import ANSWERS_UNSENT_MAX_BYTES, FETCH_ANSWER_MAX_BYTES, FETCH_ANSWER_SCARCE_BYTES
+from tailrace.model.listeners import KAFKA_LISTENER
 from tailrace.ports import Listener
 
 logger: Final = logging.getLogger(__name__)
@@ -23,7 +24,7 @@ WARNINGS_KEPT_MAX: Final = 100
 class KafkaDoor:
     """The connections of Kafka clients to one broker."""
 
-    listener_name: Final = "kafka"
+    listener_name: Final = KAFKA_LISTENER
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -50,7 +51,7 @@ class KafkaDoor:
     async def listen(self) -> None:
         host, port = self.settings.host, self.settings.kafka_port
         try:
-            self._listener = await self._host.ports.net.listen(lambda: KafkaConnection(self), host, port)
+            self._listener = await self._host.net(self.listener_name).listen(lambda: KafkaConnection(self), host, port)
         except OSError as error:
             raise CannotListen(self.listener_name, host, port, "--kafka-port", error) from None
         self.services.admin.serve_forwarded_with(self._forwarded.serve)

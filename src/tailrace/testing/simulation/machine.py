@@ -50,6 +50,9 @@ class SimHost:
         self._process.check_alive()
         self.stop_callbacks[:] = [callback]  # a signal has one handler
 
+    def on_reload(self, callback: Callable[[], None]) -> None:
+        self._process.check_alive()
+
 
 class Machine:
     def __init__(self, name: str, seed: int, loop: SimLoop, network: Network, odds: Odds, trace: Trace) -> None:

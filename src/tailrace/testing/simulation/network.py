@@ -16,11 +16,13 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Final, TypeVar
 
+from tailrace.ports.tls import Tls, TlsFiles
 from tailrace.testing.simulation.endpoint import Address, Endpoint
 from tailrace.testing.simulation.link import Link
 from tailrace.testing.simulation.loop import SimLoop
 from tailrace.testing.simulation.process import SimProcess
 from tailrace.testing.simulation.randomness import Delay, Odds
+from tailrace.testing.simulation.tls import SimTls, handshake_problem
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 ANY_ADDRESS: Final = ("0.0.0.0", "::", "")
@@ -31,9 +33,10 @@ P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 
 class BoundPort:
-    def __init__(self, process: SimProcess, factory: Factory, *, local: bool) -> None:
+    def __init__(self, process: SimProcess, factory: Factory, tls: Tls | None, *, local: bool) -> None:
         self.process = process
         self.factory = factory
+        self.tls = tls
         self.local = local  # bound to a loopback address
 
 
@@ -110,30 +113,35 @@ class Network:
 
     # Calls of the net port
 
-    def listen(self, process: SimProcess, factory: Factory, host: str, port: int) -> int:
+    def listen(self, process: SimProcess, factory: Factory, host: str, port: int, tls: Tls | None = None) -> int:
         if host not in (*LOOPBACK, *ANY_ADDRESS, process.machine):
             raise _os_error(errno.EADDRNOTAVAIL, f"{host}:{port}")
         address = (process.machine, port or self._next_ephemeral_port(process.machine))
         if address in self._bound:
             raise _os_error(errno.EADDRINUSE, f"{host}:{port}")
-        self._bound[address] = BoundPort(process, factory, local=host in LOOPBACK)
+        self._bound[address] = BoundPort(process, factory, tls, local=host in LOOPBACK)
         return address[1]
 
     def stop_listening(self, host: str, port: int) -> None:
         self._bound.pop((host, port), None)
 
-    def connect(self, process: SimProcess, host: str, port: int) -> "asyncio.Future[Endpoint]":
+    def connect(self, process: SimProcess, host: str, port: int, tls: Tls | None = None) -> "asyncio.Future[Endpoint]":
         """Open a connection; the future's result is the near end, which has no protocol yet."""
         target = process.machine if host in (*LOOPBACK, *ANY_ADDRESS) else host
         if target not in self._has_power:
             raise _os_error(errno.EHOSTUNREACH, f"{host}:{port}")
         future: asyncio.Future[Endpoint] = self._loop.create_future()
         give_up_at = self._loop.time() + self._odds.silence.draw(self._rng)
-        self._later(self._odds.link, self._handshake, process, (target, port), future, give_up_at)
+        self._later(self._odds.link, self._handshake, process, (target, port), tls, future, give_up_at)
         return future
 
     def _handshake(
-        self, process: SimProcess, address: Address, future: "asyncio.Future[Endpoint]", give_up_at: float
+        self,
+        process: SimProcess,
+        address: Address,
+        tls: Tls | None,
+        future: "asyncio.Future[Endpoint]",
+        give_up_at: float,
     ) -> None:
         if future.done() or not process.alive:
             return
@@ -141,11 +149,35 @@ class Network:
             if self._loop.time() >= give_up_at:
                 future.set_exception(_os_error(errno.ETIMEDOUT, f"{address[0]}:{address[1]}"))
             else:
-                self._later(self._odds.retransmit, self._handshake, process, address, future, give_up_at)
+                self._later(self._odds.retransmit, self._handshake, process, address, tls, future, give_up_at)
             return
         bound = self._bound.get(address)
         if bound is None or (bound.local and process.machine != address[0]):
             future.set_exception(_os_error(errno.ECONNREFUSED, f"{address[0]}:{address[1]}"))
+            return
+        if tls is None and bound.tls is None:
+            near = self._open(process, bound, address)
+            self._later(self._odds.link, _finish_connect, future, near)
+        else:
+            self._later(self._odds.tls, self._tls_handshake, process, bound, address, tls, future)
+
+    def _tls_handshake(
+        self,
+        process: SimProcess,
+        bound: BoundPort,
+        address: Address,
+        tls: Tls | None,
+        future: "asyncio.Future[Endpoint]",
+    ) -> None:
+        """The end of a TLS handshake. As with the real listener, only a handshake that succeeds makes a connection."""
+        if future.done() or not process.alive:
+            return
+        problem = handshake_problem(tls, bound.tls)
+        if self._bound.get(address) is not bound or self._rng.random() < self._odds.tls_failure_chance:
+            problem = "the connection was lost during the handshake"
+        if problem:
+            self._trace("no tls", process.machine, address[0], address[1], problem)
+            future.set_exception(ConnectionError(f"no TLS with {address[0]}:{address[1]}: {problem}"))
             return
         near = self._open(process, bound, address)
         self._later(self._odds.link, _finish_connect, future, near)
@@ -215,13 +247,17 @@ class SimNet:
         self._network = network
         self._process = process
 
-    async def listen(self, factory: Factory, host: str, port: int) -> SimListener:
-        self._process.check_alive()
-        return SimListener(self._network, self._process, self._network.listen(self._process, factory, host, port))
+    def load_tls(self, files: TlsFiles) -> Tls:
+        return SimTls(files)
 
-    async def connect(self, factory: Callable[[], P], host: str, port: int) -> P:
+    async def listen(self, factory: Factory, host: str, port: int, tls: Tls | None = None) -> SimListener:
         self._process.check_alive()
-        opening = self._network.connect(self._process, host, port)
+        bound = self._network.listen(self._process, factory, host, port, tls)
+        return SimListener(self._network, self._process, bound)
+
+    async def connect(self, factory: Callable[[], P], host: str, port: int, tls: Tls | None = None) -> P:
+        self._process.check_alive()
+        opening = self._network.connect(self._process, host, port, tls)
         try:
             endpoint = await opening
         except asyncio.CancelledError:

@@ -36,6 +36,7 @@ class Plan:
     flips_bit: bool  # once per run
     leader_check_seconds: int  # between two checks of who should lead and who should vote
     producer_rest_max_seconds: float  # after each acknowledgement
+    peer_tls: bool  # whether brokers connect to each other with TLS
 
     @property
     def replicas(self) -> int:
@@ -64,6 +65,9 @@ class Plan:
             group_min_session_timeout_ms=500,
             group_consumer_heartbeat_interval_ms=500,
             group_consumer_session_timeout_ms=2_000,
+            listener_security_protocol_map="peer:SSL" if self.peer_tls else "",
+            ssl_keystore_location=f"{host}.pem",
+            ssl_truststore_location="authority.pem",
         )
 
 
@@ -85,6 +89,7 @@ def plan_for(seed: int, fault_seconds: float = FAULTS_DEFAULT_SECONDS) -> Plan:
         producer_rest_max_seconds=rng.choice([0.15, 0.3, 0.6]),
         flips_bit=rng.random() < 0.2,
         leader_check_seconds=rng.choice([1, 5]),
+        peer_tls=random_stream(seed, "plan", "tls").random() < 0.25,
     )
 
 

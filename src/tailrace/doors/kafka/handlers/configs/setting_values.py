@@ -33,6 +33,7 @@ class Kind(IntEnum):
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    PASSWORD = 9
 
 
 @frozen
@@ -55,18 +56,20 @@ def described(setting: SettingView, wanted: WantedSettings) -> DescribedConfig:
     strongest = setting.values[0]
     return DescribedConfig(
         name=setting.name,
-        value=strongest.value,
+        value=None if setting.secret else strongest.value,
         read_only=setting.read_only,
         config_source=source_number(strongest.source),
+        is_sensitive=setting.secret,
         synonyms=_synonyms(setting) if wanted.synonyms else (),
-        config_type=_kind(setting.name, setting.kind),
+        config_type=Kind.PASSWORD if setting.secret else _kind(setting.name, setting.kind),
         documentation=setting.help if wanted.documentation else None,
     )
 
 
 def _synonyms(setting: SettingView) -> tuple[ConfigSynonym, ...]:
     return tuple(
-        ConfigSynonym(name=one.name, value=one.value, source=source_number(one.source)) for one in setting.values
+        ConfigSynonym(name=one.name, value=None if setting.secret else one.value, source=source_number(one.source))
+        for one in setting.values
     )
 
 

@@ -1,0 +1,96 @@
+"""The TLS certificates of a broker's listeners: loaded at the start, loaded again when their files change.
+
+A listener with TLS listens and connects through its own `Net`. A reload that fails leaves the old certificates in use:
+connections go on as before, and the log names the file and the reason.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from tailrace.model.listeners import LISTENERS, PEER_LISTENER, security_protocol
+from tailrace.model.settings import Settings
+from tailrace.ports import BadCertificates, Listener, Net, Ports, Tls, TlsFiles
+from tailrace.ports.net import Factory, P
+
+logger: Final = logging.getLogger(__name__)
+
+CHECK_S: Final = 10.0  # between two looks at the files
+DAY_S: Final = 24 * 3600.0
+EXPIRY_WARNING_S: Final = 14 * DAY_S
+
+
+class TlsNet:
+    """A `Net` whose connections use TLS."""
+
+    def __init__(self, net: Net, tls: Tls) -> None:
+        self._net = net
+        self._tls = tls
+
+    def load_tls(self, files: TlsFiles) -> Tls:
+        return self._net.load_tls(files)
+
+    async def listen(self, factory: Factory, host: str, port: int, tls: Tls | None = None) -> Listener:
+        return await self._net.listen(factory, host, port, tls or self._tls)
+
+    async def connect(self, factory: Callable[[], P], host: str, port: int, tls: Tls | None = None) -> P:
+        return await self._net.connect(factory, host, port, tls or self._tls)
+
+
+class Certificates:
+    def __init__(self, ports: Ports, settings: Settings) -> None:
+        """Load the certificates of all listeners that use TLS; BadCertificates if they cannot be used."""
+        self._net = ports.net
+        self._clock = ports.clock
+        self._keystore = settings.ssl_keystore_location
+        self._by_listener: dict[str, Tls] = {
+            listener: ports.net.load_tls(_files(settings, listener))
+            for listener in LISTENERS
+            if security_protocol(settings.listener_security_protocol_map, listener) == "SSL"
+        }
+        self._warned_at = -DAY_S
+
+    def __bool__(self) -> bool:
+        """Whether any listener uses TLS."""
+        return bool(self._by_listener)
+
+    def net(self, listener: str) -> Net:
+        """The net for a listener, and for connections to the same listener of other brokers."""
+        tls = self._by_listener.get(listener)
+        return self._net if tls is None else TlsNet(self._net, tls)
+
+    def reload(self) -> None:
+        """Load the files again, for new connections. Files that cannot be used are logged, and change nothing."""
+        for listener, tls in self._by_listener.items():
+            try:
+                tls.reload()
+                logger.info("loaded the certificates of the %s listener again", listener)
+            except BadCertificates as error:
+                logger.error("the certificates of the %s listener stay as they were: %s", listener, error)
+
+    async def watch(self) -> None:
+        """Reload when a file has changed, and warn before a certificate expires, in an endless loop."""
+        while self._by_listener:
+            self._warn_of_expiry()
+            await asyncio.sleep(CHECK_S)
+            if any(tls.has_changed() for tls in self._by_listener.values()):
+                self.reload()
+
+    def _warn_of_expiry(self) -> None:
+        left_s = min(tls.expires_at for tls in self._by_listener.values()) - self._clock.wall_ms() / 1000
+        now = self._clock.monotonic()
+        if left_s < EXPIRY_WARNING_S and now - self._warned_at >= DAY_S:
+            self._warned_at = now
+            state = f"expires in {left_s / DAY_S:.1f} days" if left_s > 0 else "has expired"
+            logger.warning("the certificate in %s %s: replace the file", self._keystore, state)
+
+
+def _files(settings: Settings, listener: str) -> TlsFiles:
+    return TlsFiles(
+        keystore=settings.ssl_keystore_location,
+        key_password=settings.ssl_key_password,
+        truststore=settings.ssl_truststore_location,
+        client_auth="required" if listener == PEER_LISTENER else settings.ssl_client_auth,  # type: ignore[arg-type]
+        checks_hostname=settings.ssl_endpoint_identification_algorithm == "https",
+    )
