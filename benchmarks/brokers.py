@@ -1,6 +1,5 @@
 """The servers of one cluster, ours or Kafka's: create topics with a replica on each, and find leaders."""
 
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,8 +7,9 @@ from typing import Final
 
 from benchmarks.connection import Refused, delete_topic
 from benchmarks.processes import Server, cpu_seconds
-from tailrace.local.blocking_request import ask, versions_of
+from tailrace.client.blocking_driver import BlockingConnection
 from tailrace.local.cluster_view import ClusterView, NoView, look
+from tailrace.model.addresses import Address
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig
 
 ANSWER_TIMEOUT_SECONDS: Final = 60.0
@@ -46,9 +46,9 @@ class Brokers:
             configs=(NewTopicConfig(name="min.insync.replicas", value=str(majority)),),
         )
         first, timeout = self.servers[0], ANSWER_TIMEOUT_SECONDS
-        with socket.create_connection((first.host, first.port), timeout) as connection:
+        with BlockingConnection(Address(first.host, first.port), timeout) as connection:
             request = CreateTopicsRequest(topics=(wanted,), timeout_ms=int(timeout * 1000))
-            answer = ask(connection, request, versions_of(connection)).topics[0]
+            answer = connection.ask(request).topics[0]
         if answer.error_code:
             raise Refused(f"creating topic {topic}: error {answer.error_code}, {answer.error_message}")
 

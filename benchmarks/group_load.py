@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks.members import KINDS, Member, Setting
+from tailrace.client.connection import Connection
 from tailrace.ports import system_ports
-from tailrace.wire.client import WireClient
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.heartbeat import HeartbeatRequest
@@ -31,8 +31,8 @@ class GroupWork:
     seconds: float = 0.0  # duration of a round of commits
 
 
-async def connected(work: GroupWork) -> WireClient:
-    return await WireClient.connect(system_ports().net, work.host, work.port, "bench")
+async def connected(work: GroupWork) -> Connection:
+    return await Connection.connect(system_ports().net, work.host, work.port, "bench")
 
 
 async def prepared(work: GroupWork, topic: str, partitions: int, groups: list[str]) -> None:
@@ -45,7 +45,7 @@ async def prepared(work: GroupWork, topic: str, partitions: int, groups: list[st
     client.close()
 
 
-async def found(client: WireClient, group: str) -> None:
+async def found(client: Connection, group: str) -> None:
     """Wait until the group's coordinator serves requests; FindCoordinator may name it before that."""
     stranger = HeartbeatRequest(group_id=group, generation_id=0, member_id="stranger")
     while True:
@@ -68,7 +68,7 @@ async def commits(work: GroupWork) -> list[float]:
     return rates
 
 
-async def committing(client: WireClient, group: str, until: float) -> int:
+async def committing(client: Connection, group: str, until: float) -> int:
     count = 0
     while time.monotonic() < until:
         one = PartitionToCommit(partition=0, committed_offset=count, committed_metadata="")

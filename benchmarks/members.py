@@ -9,8 +9,8 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from tailrace.client.connection import Connection
 from tailrace.groups.consumer_protocol import ConsumerProtocolSubscription
-from tailrace.wire.client import WireClient
 from tailrace.wire.compile import encode
 from tailrace.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, OwnedTopic
 from tailrace.wire.messages.heartbeat import HeartbeatRequest
@@ -52,7 +52,7 @@ class Member(Protocol):
 class Classic:
     """A member of the classic protocol; the group leader assigns partitions evenly."""
 
-    def __init__(self, client: WireClient, setting: Setting, name: str) -> None:
+    def __init__(self, client: Connection, setting: Setting, name: str) -> None:
         self.share = 0
         self.round = -1
         self._client = client
@@ -109,7 +109,7 @@ class Classic:
 class Consumer:
     """A member of KIP-848; it gives up revoked partitions at once."""
 
-    def __init__(self, client: WireClient, setting: Setting, name: str) -> None:
+    def __init__(self, client: Connection, setting: Setting, name: str) -> None:
         self.share = 0
         self.round = 0
         self._client = client

@@ -7,8 +7,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from benchmarks.spark_loads import PARTITIONS, Load, one_batch
+from tailrace.client.visible_batches import select_visible
 from tailrace.pipeline.arrow.columns import decode
-from tailrace.pipeline.arrow.visible_batches import select_visible
 from tailrace.pipeline.source.rows import to_rows
 from tailrace.pipeline.source.schema import SPARK_TYPES, row_schema
 

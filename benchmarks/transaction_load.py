@@ -19,8 +19,8 @@ import confluent_kafka
 from benchmarks.batches import name_producer, random_batch
 from benchmarks.connection import Refused
 from benchmarks.processes import cpu_seconds
+from tailrace.client.connection import Connection
 from tailrace.ports import system_ports
-from tailrace.wire.client import WireClient
 from tailrace.wire.messages.end_txn import EndTxnRequest
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest
@@ -72,7 +72,7 @@ def may_go_on(work: TransactionWork) -> Callable[[int], bool]:
 class WireProducer:
     """A producer with one transactional id."""
 
-    def __init__(self, client: WireClient, work: TransactionWork, name: str) -> None:
+    def __init__(self, client: Connection, work: TransactionWork, name: str) -> None:
         self._client = client
         self._work = work
         self._name = name
@@ -129,7 +129,7 @@ async def over_the_wire(work: TransactionWork) -> Run:
     net = system_ports().net
     producers = []
     for number in range(work.producers):
-        client = await WireClient.connect(net, work.host, work.port, "bench")
+        client = await Connection.connect(net, work.host, work.port, "bench")
         producers.append(WireProducer(client, work, f"{work.topic}-{number}"))
     await asyncio.gather(*(one.begin() for one in producers))
     goes_on = may_go_on(work)

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
+from tailrace.client.connection import Connection
 from tailrace.ports.net import SystemNet
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
-from tailrace.wire.client import WireClient
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
@@ -115,7 +115,7 @@ class RawLoad:
         self._topic = topic
         self._partition = partition
         self._stopping = threading.Event()
-        self._client: WireClient | None = None
+        self._client: Connection | None = None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="raw-load")
         self._thread.start()
 
@@ -152,7 +152,7 @@ class RawLoad:
     async def _call(self, requests: list[Any], version: int) -> list[Any]:
         try:
             if self._client is None or self._client.transport is None:
-                self._client = await WireClient.connect(SystemNet(), HOST, self._port)
+                self._client = await Connection.connect(SystemNet(), HOST, self._port)
             waiting = [self._client.send(request, version) for request in requests]
             async with asyncio.timeout(ANSWER_MAX_S):
                 answers = await asyncio.gather(*waiting, return_exceptions=True)

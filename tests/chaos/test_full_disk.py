@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from tailrace.client.connection import Connection
 from tailrace.ports.net import SystemNet
 from tailrace.records.build import build_batch
 from tailrace.records.opened import batches
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker, BrokerFailed
-from tailrace.wire.client import WireClient
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
@@ -24,9 +24,9 @@ from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, T
 VALUE = b"x" * 100_000
 
 
-def with_client(broker: Broker, work: Callable[[WireClient], Awaitable[Any]]) -> Any:
+def with_client(broker: Broker, work: Callable[[Connection], Awaitable[Any]]) -> Any:
     async def run() -> Any:
-        client = await WireClient.connect(SystemNet(), "127.0.0.1", broker.port)
+        client = await Connection.connect(SystemNet(), "127.0.0.1", broker.port)
         async with asyncio.timeout(20):
             answer = await work(client)
         client.close()
@@ -48,7 +48,7 @@ def produce(broker: Broker) -> int:
 def count(broker: Broker) -> int:
     """How many records a consumer finds."""
 
-    async def read(client: WireClient) -> int:
+    async def read(client: Connection) -> int:
         found = offset = 0
         while True:
             wanted = PartitionToFetch(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from tailrace.client.connection import Connection
 from tailrace.ports.net import SystemNet
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
-from tailrace.wire.client import WireClient
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
 from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsked, TopicAsked
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
@@ -21,7 +21,7 @@ START_MAX_S = 20.0  # 0.7 s after a stop and 2.4 s after a kill, a sync for each
 
 def call(broker: Broker, request: object, version: int) -> Any:
     async def run() -> Any:
-        client = await WireClient.connect(SystemNet(), "127.0.0.1", broker.port)
+        client = await Connection.connect(SystemNet(), "127.0.0.1", broker.port)
         async with asyncio.timeout(30):
             answer = await client.call(request, version)
         client.close()

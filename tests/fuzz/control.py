@@ -4,12 +4,12 @@ import asyncio
 import time
 from typing import Any, Final
 
+from tailrace.client.connection import Connection
 from tailrace.model.ids import Id
 from tailrace.ports import system_ports
 from tailrace.records.build import build_batch
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord
-from tailrace.wire.client import WireClient
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
 from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsked, TopicAsked
@@ -22,7 +22,7 @@ PAUSE_S: Final = 0.02
 
 
 class Control:
-    def __init__(self, client: WireClient) -> None:
+    def __init__(self, client: Connection) -> None:
         self._client = client
         self._offset = 0
         self.stopping = False
@@ -31,7 +31,7 @@ class Control:
 
     @classmethod
     async def connect(cls, port: int) -> "Control":
-        return cls(await WireClient.connect(system_ports().net, "127.0.0.1", port))
+        return cls(await Connection.connect(system_ports().net, "127.0.0.1", port))
 
     async def make_topics(self, names: list[str], partitions: int) -> dict[str, Id]:
         topics = tuple(NewTopic(name=name, num_partitions=partitions, replication_factor=1) for name in names)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.pipeline.arrow import visible_batches
+from tailrace.client import visible_batches
 from tailrace.pipeline.histories import committing as history_commits
 from tailrace.pipeline.histories import delta_log
 from tailrace.pipeline.histories.layout import file_path

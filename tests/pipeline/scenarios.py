@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
+from tailrace.client.visible_batches import select_visible
 from tailrace.model.faults import CorruptBatch
 from tailrace.pipeline.access import Access
 from tailrace.pipeline.arrow.columns import decode
-from tailrace.pipeline.arrow.visible_batches import select_visible
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.committing import commit_batch, open_or_create
 from tailrace.pipeline.histories.delta_log import CommitTaken, add_actions, commit, read_log

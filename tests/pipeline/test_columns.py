@@ -9,11 +9,11 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tailrace.client.visible_batches import SkippedOffsets, merge_adjacent, select_visible
 from tailrace.model.faults import CorruptBatch, Fault
 from tailrace.model.limits import MiB
 from tailrace.pipeline.arrow.columns import Columns, decode, decode_runs
 from tailrace.pipeline.arrow.encode import Rows, encode_records, record_sizes
-from tailrace.pipeline.arrow.visible_batches import SkippedOffsets, merge_adjacent, select_visible
 from tailrace.records.build import TimestampType, build_batch, seal_batch
 from tailrace.records.compress import Compression
 from tailrace.records.header import CHECKED_FROM, CRC_AT

@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tailrace.client.visible_batches import select_visible
 from tailrace.pipeline.arrow.columns import decode
-from tailrace.pipeline.arrow.visible_batches import select_visible
 from tailrace.pipeline.histories.checksum import ContentChecksum
 from tailrace.pipeline.histories.layout import to_table
 from tailrace.records.build import build_batch

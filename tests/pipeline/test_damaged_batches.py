@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from crc32c import crc32c
 
+from tailrace.client.visible_batches import select_visible
 from tailrace.model.limits import MiB
 from tailrace.pipeline import archive, audit, history
 from tailrace.pipeline.access import Access
-from tailrace.pipeline.arrow.visible_batches import select_visible
 from tailrace.pipeline.failure import PipelineFailed, RecordsDamaged
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition

@@ -1,4 +1,4 @@
-"""`kafka.ssl.*` and `kafka.sasl.*` as Kafka writes them; SCRAM by its RFCs; and no secret in what is said of them."""
+"""`kafka.ssl.*` and `kafka.sasl.*` as Kafka writes them; and no secret in what is said of them."""
 
 import json
 from pathlib import Path
@@ -9,9 +9,7 @@ from tailrace.cli.client.client_config import brokers, client_options
 from tailrace.cli.failure import Misused
 from tailrace.pipeline.access import Access, access_from
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.kafka.sasl import plain
-from tailrace.pipeline.kafka.scram import scram
-from tailrace.pipeline.kafka.security import Sasl, tls_context
+from tailrace.pipeline.kafka.security import tls_context
 from tailrace.pipeline.option_names import Options, access_of, with_bootstrap
 from tailrace.pipeline.source.options import read_options
 
@@ -141,51 +139,3 @@ def test_an_access_travels_as_json() -> None:
     )
     assert access_from(json.loads(json.dumps(options.access.to_dict()))) == options.access
     assert access_from(Access(bootstrap="a:1").to_dict()) == Access(bootstrap="a:1")
-
-
-def test_plain_is_as_rfc_4616_has_it() -> None:
-    assert (
-        next(plain(Sasl(mechanism="PLAIN", username="tim", password="tanstaaftanstaaf"))) == b"\0tim\0tanstaaftanstaaf"
-    )
-
-
-# RFC 7677, section 3.
-NONCE = "rOprNGfwEbeRWgbNEkqO"
-BOTH_NONCES = NONCE + "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
-SERVER_FIRST = f"r={BOTH_NONCES},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
-SERVER_FINAL = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
-
-
-def test_scram_says_what_rfc_7677_says() -> None:
-    exchange = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), NONCE)
-    assert next(exchange) == f"n,,n=user,r={NONCE}".encode()
-    proof = "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
-    assert exchange.send(SERVER_FIRST.encode()) == f"c=biws,r={BOTH_NONCES},p={proof}".encode()
-    with pytest.raises(StopIteration):
-        exchange.send(SERVER_FINAL.encode())
-
-
-def test_names_are_escaped_as_rfc_5802_has_it() -> None:
-    sasl = Sasl(mechanism="SCRAM-SHA-512", username="a=b,c", password="")
-    assert next(scram(sasl, "x")) == b"n,,n=a=3Db=2Cc,r=x"
-
-
-@pytest.mark.parametrize(
-    ("first", "final", "said"),
-    [
-        (SERVER_FIRST.replace("4096", "4095"), "", "it wants 4095 iterations"),
-        (SERVER_FIRST.replace("4096", "99999999"), "", "it wants 99999999 iterations"),
-        (SERVER_FIRST.replace("rOpr", "stol"), "", "does not continue our nonce"),
-        (f"r={NONCE},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "", "does not continue our nonce"),
-        (f"r={BOTH_NONCES},i=4096", "", "no salt or no count"),
-        ("\udcff", "", "no salt or no count"),
-        (SERVER_FIRST, SERVER_FINAL.replace("6rr", "7rr"), "does not know the password itself"),
-        (SERVER_FIRST, "e=other-error", "other-error"),
-    ],
-)
-def test_a_server_that_lies(first: str, final: str, said: str) -> None:
-    exchange = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), NONCE)
-    next(exchange)
-    answers = [first.encode("utf-8", "surrogateescape"), final.encode()]
-    with pytest.raises(PipelineFailed, match=said):
-        list(map(exchange.send, answers))

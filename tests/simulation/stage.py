@@ -17,13 +17,13 @@ from typing import Any
 
 from tailrace.broker.node import Node
 from tailrace.broker.starting import start_broker
+from tailrace.client.connection import Connection
 from tailrace.doors.kafka import open_door
 from tailrace.model.settings import Settings
 from tailrace.records.build import build_batch
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord
 from tailrace.testing.simulation import World
-from tailrace.wire.client import WireClient
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, TopicToDelete
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
@@ -45,7 +45,7 @@ class Stage:
         self.storage = self.broker.storage
         self._clients = world.machine("client")
         self._net = self._clients.boot().net
-        self._client: WireClient | None = None
+        self._client: Connection | None = None
         self.node: Node
 
     # Starts and stops
@@ -82,7 +82,7 @@ class Stage:
     async def call(self, request: object, version: int) -> Any:
         async def send() -> Any:
             if self._client is None or self._client.transport is None:
-                self._client = await WireClient.connect(self._net, HOST, 9092, "stage")
+                self._client = await Connection.connect(self._net, HOST, 9092, "stage")
             return await asyncio.wait_for(self._client.call(request, version), ANSWER_MAX_S)
 
         return await self._clients.run(send())

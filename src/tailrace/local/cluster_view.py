@@ -4,19 +4,20 @@ Works with any broker that speaks Kafka's protocol. Two brokers may describe dif
 from the others answers with what it knew before. So a view is one broker's answer; for more, ask the other brokers.
 """
 
-import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tailrace.local.blocking_request import ask, versions_of
+from tailrace.client.blocking_driver import BlockingConnection
+from tailrace.client.faults import ClientError, ConnectionLost
+from tailrace.model.addresses import Address
 from tailrace.model.frozen import frozen
 from tailrace.model.topics import METADATA_TOPIC
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tailrace.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionToDescribe, TopicToDescribe
 from tailrace.wire.messages.metadata import MetadataRequest, MetadataResponse
-from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import declaration
 
+CLIENT_ID: Final = "tailrace-view"
 LOOK_TIMEOUT_S: Final = 2.0
 VOTERS_TIMEOUT_S: Final = 1.0  # the broker asks the controller, which does not answer a broker that is cut off
 VOTERS_WANTED: Final = 3  # of the metadata quorum, from the third broker on; before that there is one
@@ -88,12 +89,11 @@ class ClusterView:
 def look(host: str, port: int, *, timeout_s: float = LOOK_TIMEOUT_S, ask_voters: bool = True) -> ClusterView:
     """Ask one broker. `NoView` when it does not answer in this time. `ask_voters` sends DescribeQuorum, too."""
     try:
-        with socket.create_connection((host, port), timeout_s) as connection:
-            versions = versions_of(connection)
-            cluster = ask(connection, DescribeClusterRequest(include_fenced_brokers=True), versions)
-            known = ask(connection, MetadataRequest(topics=None, allow_auto_topic_creation=False), versions)
-            voters = _voters(connection, versions) if ask_voters else None
-    except (OSError, WireError) as error:
+        with BlockingConnection(Address(host, port), timeout_s, client_id=CLIENT_ID) as connection:
+            cluster = connection.ask(DescribeClusterRequest(include_fenced_brokers=True))
+            known = connection.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+            voters = _voters(connection) if ask_voters else None
+    except (OSError, ClientError) as error:
         raise NoView(f"{host}:{port}: {getattr(error, 'strerror', None) or error}") from error
     return ClusterView(
         cluster_id=cluster.cluster_id,
@@ -119,17 +119,19 @@ def _numbers(ids: Iterable[int]) -> str:
     return ", ".join(map(str, ids))
 
 
-def _voters(connection: socket.socket, versions: Mapping[int, int]) -> tuple[int, ...] | None:
+def _voters(connection: BlockingConnection) -> tuple[int, ...] | None:
     """None when the broker does not have DescribeQuorum; empty when it does not answer, as without a controller."""
     wanted = TopicToDescribe(name=METADATA_TOPIC, partitions=(PartitionToDescribe(partition=0),))
     request = DescribeQuorumRequest(topics=(wanted,))
-    if declaration(type(request)).number not in versions:
+    if not connection.exchange.offers(declaration(type(request)).number):
         return None
-    connection.settimeout(VOTERS_TIMEOUT_S)
+    connection.set_timeout(VOTERS_TIMEOUT_S)
     try:
-        answer = ask(connection, request, versions)
-    except TimeoutError:
-        return ()
+        answer = connection.ask(request)
+    except ConnectionLost as lost:
+        if isinstance(lost.__cause__, TimeoutError):
+            return ()
+        raise
     return tuple(
         sorted(voter.replica_id for topic in answer.topics for one in topic.partitions for voter in one.current_voters)
     )

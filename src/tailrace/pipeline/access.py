@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tailrace.client.sasl import Sasl
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.pipeline.kafka.security import PLAINTEXT, Sasl, Security, Tls
+from tailrace.pipeline.kafka.security import PLAINTEXT, Security, Tls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,9 @@ module never contain the value of a secret option.
 import re
 from typing import TYPE_CHECKING, Final
 
+from tailrace.client.sasl import MECHANISMS, Sasl
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.kafka.security import MECHANISMS, TLS_VERSIONS, Sasl, Security, Tls, tls_context
+from tailrace.pipeline.kafka.security import TLS_VERSIONS, Security, Tls, tls_context
 
 if TYPE_CHECKING:
     from tailrace.pipeline.option_names import Options

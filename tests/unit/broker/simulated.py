@@ -17,6 +17,7 @@ from typing import Any, Final
 from tailrace.broker.node import Node
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.starting import Startup
+from tailrace.client.connection import Connection
 from tailrace.cluster.features import SUPPORTED_FEATURES, Features
 from tailrace.doors.kafka import KafkaDoor, open_door
 from tailrace.model.settings import Settings
@@ -24,7 +25,6 @@ from tailrace.ports import Ports
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.testing.simulation import Delay, Machine, Odds, World
-from tailrace.wire.client import WireClient
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig, ReplicaAssignment
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, TopicToDelete
 
@@ -100,7 +100,7 @@ class Brokers:
 
     async def call(self, broker: int, request: object, version: int) -> Any:
         async def ask() -> Any:
-            client = await WireClient.connect(self._net, f"b{broker}", KAFKA_PORT, "test")
+            client = await Connection.connect(self._net, f"b{broker}", KAFKA_PORT, "test")
             try:
                 return await asyncio.wait_for(client.call(request, version), 20.0)
             finally:

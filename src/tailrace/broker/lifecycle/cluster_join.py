@@ -13,7 +13,7 @@ from typing import Final
 from tailrace import __version__
 from tailrace.broker.certificates import Certificates
 from tailrace.broker.peers import Refused, call_once
-from tailrace.wire.client import WireClient
+from tailrace.client.connection import Connection
 from tailrace.cluster.brokers import features_to_register
 from tailrace.cluster.features import METADATA_VERSION, Features, level_range
 from tailrace.log.directory.meta import FirstVoter, Meta
@@ -115,7 +115,7 @@ class Joiner:
     async def _describe(self, address: Address, within_s: float) -> DescribeClusterResponse:
         net = self.certificates.net(KAFKA_LISTENER)
         async with asyncio.timeout(within_s):
-            client = await WireClient.connect(net, address.host, address.port, "tailrace-joiner")
+            client = await Connection.connect(net, address.host, address.port, "tailrace-joiner")
             try:
                 answer = await client.call(DescribeClusterRequest(peers=True), DESCRIBE_CLUSTER_VERSION)
             finally:

@@ -1,16 +1,15 @@
 """Kafka requests over our own socket, for APIs that confluent-kafka does not offer. Works with any Kafka broker."""
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 from tailrace.cli.failure import Failed, Misused
-from tailrace.local.blocking_request import ask, versions_of
+from tailrace.client.blocking_driver import BlockingConnection
+from tailrace.client.faults import ClientError
 from tailrace.model.addresses import Address, parse_addresses
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest
-from tailrace.wire.primitives import WireError
 
 TIMEOUT_S: Final = 10.0
 
@@ -20,15 +19,14 @@ class BrokerConnection:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._connection = socket.create_connection(address, TIMEOUT_S)
-        self._versions = versions_of(self._connection)
+        self._connection = BlockingConnection(address, TIMEOUT_S)
 
     def __call__(self, request: object) -> Any:
         with _reported(f"{self._address} did not answer"):
-            return ask(self._connection, request, self._versions)
+            return self._connection.ask(request)
 
     def knows(self, api_key: int) -> bool:
-        return api_key in self._versions
+        return self._connection.exchange.offers(api_key)
 
     def close(self) -> None:
         self._connection.close()
@@ -44,7 +42,7 @@ def connect_any(bootstrap: str) -> Iterator[BrokerConnection]:
     for at, address in enumerate(addresses):
         try:
             connection = BrokerConnection(address)
-        except (OSError, WireError) as error:
+        except (OSError, ClientError) as error:
             if at + 1 < len(addresses):
                 continue
             raise Failed(
@@ -84,5 +82,5 @@ def _reported(what: str) -> Iterator[None]:
     """Turn connection and protocol errors into `Failed`."""
     try:
         yield
-    except (OSError, WireError) as error:
+    except (OSError, ClientError) as error:
         raise Failed(f"{what}: {getattr(error, 'strerror', None) or error}.") from None

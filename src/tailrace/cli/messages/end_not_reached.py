@@ -9,9 +9,10 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from tailrace.cli.client.kafka_client import sentence
+from tailrace.client.connection import Connection
+from tailrace.client.faults import ConnectionLost
 from tailrace.model.limits import MiB
 from tailrace.ports import system_ports
-from tailrace.wire.client import ConnectionLost, WireClient
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
 from tailrace.wire.primitives import WireError
@@ -59,7 +60,7 @@ async def _fetch_once(host: str, port: int, topic: str, partition: int, offset: 
         max_wait_ms=0, min_bytes=0, max_bytes=MiB, topics=(TopicToFetch(name=topic, partitions=(wanted,)),)
     )
     async with asyncio.timeout(PROBE_TIMEOUT_S):
-        connection = await WireClient.connect(system_ports().net, host, port)
+        connection = await Connection.connect(system_ports().net, host, port)
         try:
             fetched = await connection.call(request, LAST_BY_NAME)
         finally:

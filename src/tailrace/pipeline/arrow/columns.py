@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tailrace.client.visible_batches import VisibleBatches
 from tailrace.model.limits import DECODED_RUN_MAX_BYTES
 from tailrace.pipeline.arrow.copy_spans import copy_spans
 from tailrace.pipeline.arrow.fields import read_fields
 from tailrace.pipeline.arrow.header_columns import header_lists
 from tailrace.pipeline.arrow.record_positions import BatchRun, batch_runs, find_records
-from tailrace.pipeline.arrow.visible_batches import VisibleBatches
 from tailrace.records.header import BatchHeader
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tailrace.client.visible_batches import merge_adjacent
 from tailrace.model.limits import MiB
 from tailrace.pipeline.arrow.columns import Columns
-from tailrace.pipeline.arrow.visible_batches import merge_adjacent
 from tailrace.pipeline.failure import RecordsDamaged
 from tailrace.pipeline.histories.checksum import ContentChecksum, sync_and_sum
 from tailrace.pipeline.histories.final_names import rename_to_final

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from tailrace.client.visible_batches import ExpectedOffsets, VisibleBatches, check_offsets, select_visible
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidBatch, UnsupportedFormat
 from tailrace.model.limits import BATCH_HEADER_BYTES
 from tailrace.pipeline.arrow.columns import Columns, decode, decode_runs
-from tailrace.pipeline.arrow.visible_batches import ExpectedOffsets, VisibleBatches, check_offsets, select_visible
 from tailrace.pipeline.failure import RecordsDamaged
 from tailrace.pipeline.kafka.cluster import TopicPartition
 from tailrace.records.header import PREFIX, PREFIX_BYTES

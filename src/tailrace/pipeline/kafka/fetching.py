@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tailrace.client.visible_batches import ExpectedOffsets, VisibleBatches, select_visible
 from tailrace.model.limits import MiB
-from tailrace.pipeline.arrow.visible_batches import ExpectedOffsets, VisibleBatches, select_visible
 from tailrace.pipeline.failure import DataLost, NoBrokerAvailable
 from tailrace.pipeline.kafka.cleanup_policy import compacted_topics
 from tailrace.pipeline.kafka.cluster import RETRY_PAUSE_S, Cluster, RetriableError, TopicPartition, check

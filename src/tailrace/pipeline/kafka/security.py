@@ -7,12 +7,11 @@ so their files are needed only on the driver's machine. The `repr` of the settin
 import ssl
 import tempfile
 from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from typing import Final
 
+from tailrace.client.sasl import Sasl
 from tailrace.pipeline.failure import NoBrokerAvailable, PipelineFailed
 
-Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-MECHANISMS: Final[tuple[Mechanism, ...]] = get_args(Mechanism)
 TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")  # Java's names, oldest first
 # For example when a broker is stopping.
 CONNECTION_CLOSED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
@@ -31,13 +30,6 @@ class Tls:
     checks_hostname: bool = True  # whether the broker's certificate must match the host name
     oldest: str = TLS_VERSIONS[0]  # `oldest` and `newest` are the TLS versions allowed
     newest: str = TLS_VERSIONS[-1]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sasl:
-    mechanism: Mechanism
-    username: str
-    password: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

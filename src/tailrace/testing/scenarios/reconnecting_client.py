@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
+from tailrace.client.connection import Connection
 from tailrace.ports import Ports
-from tailrace.wire.client import WireClient
 
 PORT: Final = 9092
 RESPONSE_MAX_SECONDS: Final = 5.0  # virtual
@@ -21,7 +21,7 @@ class ReconnectingClient:
         self._name = name
         self._broker = broker
         self._timeout_seconds = timeout_seconds
-        self._client: WireClient | None = None
+        self._client: Connection | None = None
 
     async def call(self, request: object, version: int) -> Any | None:
         """Send a request once; None if no response came."""
@@ -31,7 +31,7 @@ class ReconnectingClient:
         """Send all requests without waiting in between; returns the responses, None for each that did not come."""
         try:
             if self._client is None or self._client.transport is None:
-                connecting = WireClient.connect(self._ports.net, self._broker, PORT, self._name)
+                connecting = Connection.connect(self._ports.net, self._broker, PORT, self._name)
                 self._client = await asyncio.wait_for(connecting, self._timeout_seconds)
             pending = [self._client.send(request, version) for request in requests]
             all_pending = asyncio.gather(*pending, return_exceptions=True)

@@ -11,11 +11,12 @@ from unittest.mock import patch
 
 from tailrace.broker.services import time_slices
 from tailrace.broker.services.time_slices import MANY_AT_ONCE
+from tailrace.client.connection import Connection
+from tailrace.client.faults import ConnectionLost
 from tailrace.doors.kafka.request_limits import each, together
 from tailrace.model.limits import NAMES_PER_TURN_MAX
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
-from tailrace.wire.client import ConnectionLost, WireClient
 from tailrace.wire.messages.api_versions import ApiVersionsRequest
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
@@ -40,8 +41,8 @@ def with_batches(count: int, acks: int = -1, timeout_ms: int = 5000) -> ProduceR
     return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topics=(TopicToProduce(name="c", partitions=partitions),))
 
 
-async def connected(served: Served) -> WireClient:
-    return await WireClient.connect(served.node.ports.net, "127.0.0.1", served.door.port)
+async def connected(served: Served) -> Connection:
+    return await Connection.connect(served.node.ports.net, "127.0.0.1", served.door.port)
 
 
 async def who_is_first(served: Served, work: Callable[[], Awaitable[Any]]) -> str:

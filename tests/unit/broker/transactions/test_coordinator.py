@@ -7,11 +7,11 @@ from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.broker.peers import Unreachable
 from tailrace.broker.transactions.marker_delivery import BACKOFF_MAX_S
 from tailrace.broker.transactions.partition_coordinator import FREE_WITHIN_S
+from tailrace.client.faults import ConnectionLost
 from tailrace.model.faults import ConcurrentTransactions
 from tailrace.model.ids import BrokerId, PartitionName
 from tailrace.model.topics import TRANSACTIONS_TOPIC
 from tailrace.transactions.transaction import Producer
-from tailrace.wire.client import ConnectionLost
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.end_txn import EndTxnRequest

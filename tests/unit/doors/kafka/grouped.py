@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Any, Final
 
+from tailrace.client.connection import Connection
 from tailrace.ports import system_ports
-from tailrace.wire.client import WireClient
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.heartbeat import HeartbeatRequest
 from tailrace.wire.messages.join_group import JoinGroupRequest, JoiningProtocol
@@ -24,7 +24,7 @@ SETTINGS: Final[dict[str, Any]] = {"group_initial_rebalance_delay_ms": 0, "group
 class Member:
     """The client side of a member; `id` and `generation` are from the last response."""
 
-    def __init__(self, client: WireClient, group: str) -> None:
+    def __init__(self, client: Connection, group: str) -> None:
         self._client = client
         self.group = group
         self.id = ""
@@ -93,7 +93,7 @@ class Member:
 async def members(served: Served, count: int, group: str = "g", client_id: str = "me") -> AsyncIterator[list[Member]]:
     assert (await served.call(FindCoordinatorRequest(coordinator_keys=(group,)), 6)).coordinators[0].error_code == 0
     net, port = system_ports().net, served.door.port
-    found = [Member(await WireClient.connect(net, "127.0.0.1", port, client_id), group) for _ in range(count)]
+    found = [Member(await Connection.connect(net, "127.0.0.1", port, client_id), group) for _ in range(count)]
     try:
         yield found
     finally:

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from tailrace.broker.node import Node
 from tailrace.broker.starting import start_broker
+from tailrace.client.connection import Connection
 from tailrace.doors.kafka import open_door
 from tailrace.doors.kafka.door import KafkaDoor
 from tailrace.model.settings import Settings
 from tailrace.ports import system_ports
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
-from tailrace.wire.client import WireClient
 from tailrace.wire.messages import MESSAGES
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
@@ -25,7 +25,7 @@ ANSWER_MAX_S: Final = 10.0
 class Served:
     """A running broker, and a client connected to it."""
 
-    def __init__(self, node: Node, door: KafkaDoor, client: WireClient) -> None:
+    def __init__(self, node: Node, door: KafkaDoor, client: Connection) -> None:
         self.node = node
         self.door = door
         self.client = client
@@ -60,7 +60,7 @@ async def serving(folder: Path, **settings: Any) -> AsyncIterator[Served]:
     chosen = {"data_dir": str(folder), "kafka_port": 0, "fsync": "never", **settings}
     node = await start_broker(ports, Settings(**chosen))
     door = await open_door(node)
-    client = await WireClient.connect(ports.net, "127.0.0.1", door.port)
+    client = await Connection.connect(ports.net, "127.0.0.1", door.port)
     try:
         yield Served(node, door, client)
     finally:

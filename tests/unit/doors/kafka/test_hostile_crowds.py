@@ -12,11 +12,11 @@ from typing import Final
 
 import pytest
 
+from tailrace.client.connection import Connection
 from tailrace.ports import system_ports
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
-from tailrace.wire.client import WireClient
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.create_partitions import CreatePartitionsRequest, TopicToGrow
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
@@ -110,7 +110,7 @@ def test_a_client_that_never_reads_its_answers_fills_its_own_socket(broker: Brok
 
 
 async def _fill(broker: Broker, batches: int) -> None:
-    client = await WireClient.connect(system_ports().net, "127.0.0.1", broker.port)
+    client = await Connection.connect(system_ports().net, "127.0.0.1", broker.port)
     batch = bytes(build_batch([NewRecord(value=bytes(MiB - 200))]))
     topics = (TopicToProduce(name="big", partitions=(PartitionToProduce(partition=0, records=batch),)),)
     for _ in range(batches):
@@ -156,7 +156,7 @@ def test_ten_thousand_partitions_are_granted_and_more_are_refused(broker: Broker
     """As many as Kafka grants in one request; they cost some 8 KiB each, and go again with their topic."""
 
     async def attack(beside: Control) -> None:
-        client = await WireClient.connect(system_ports().net, "127.0.0.1", broker.port)
+        client = await Connection.connect(system_ports().net, "127.0.0.1", broker.port)
         for count in (10_001, 2**31 - 1):
             assert await _create(client, ("one", count)) == [Error.POLICY_VIOLATION]
         assert await _create(client, ("one", 6_000), ("two", 6_000)) == [Error.POLICY_VIOLATION] * 2
@@ -170,7 +170,7 @@ def test_ten_thousand_partitions_are_granted_and_more_are_refused(broker: Broker
     against(broker, attack, TEN_THOUSAND_PARTITIONS_MAX_BYTES)
 
 
-async def _create(client: WireClient, *wanted: tuple[str, int]) -> list[Error]:
+async def _create(client: Connection, *wanted: tuple[str, int]) -> list[Error]:
     topics = tuple(NewTopic(name=name, num_partitions=count, replication_factor=1) for name, count in wanted)
     answer = await client.call(CreateTopicsRequest(topics=topics, timeout_ms=1000), 7)
     return [Error(one.error_code) for one in answer.topics]
@@ -180,7 +180,7 @@ def test_a_request_full_of_repeated_names_is_answered_at_once(broker: Broker) ->
     """Ten thousand names, each twice: comparing each with each would take minutes."""
 
     async def attack(beside: Control) -> None:
-        client = await WireClient.connect(system_ports().net, "127.0.0.1", broker.port)
+        client = await Connection.connect(system_ports().net, "127.0.0.1", broker.port)
         names = [f"n_{number}" for number in range(10_000)] * 2
         async with asyncio.timeout(20):
             assert set(await _create(client, *((name, 1) for name in names))) == {Error.INVALID_REQUEST}

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from crc32c import crc32c
 
+from tailrace.client.connection import Connection
 from tailrace.log.directory.inspect import verify
 from tailrace.records.build import build_batch
 from tailrace.records.header import CHECKED_FROM, CRC_AT, LAYOUT
 from tailrace.records.record import NewRecord
-from tailrace.wire.client import WireClient
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
@@ -212,7 +212,7 @@ async def test_the_longest_name_that_text_can_have_still_gets_an_answer(served: 
 @with_broker()
 async def test_thousands_of_batches_at_once_from_one_client_hold_up_nobody_for_long(served: Served) -> None:
     await served.make_topic("t")
-    flood = await WireClient.connect(served.node.ports.net, "127.0.0.1", served.node.kafka_port)
+    flood = await Connection.connect(served.node.ports.net, "127.0.0.1", served.node.kafka_port)
     answers = [flood.send(request(bytes(good())), 9) for _ in range(3000)]
     assert (await served.call(MetadataRequest(topics=()), 9)).brokers
     async with asyncio.timeout(20):

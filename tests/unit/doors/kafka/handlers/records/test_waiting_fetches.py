@@ -7,11 +7,11 @@ import pytest
 
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.services.reader import Fetch
+from tailrace.client.faults import ConnectionLost
 from tailrace.log.log import Read
 from tailrace.model.limits import MiB
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
-from tailrace.wire.client import ConnectionLost
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionToFetch, TopicToFetch
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce

@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from tailrace.broker.services import time_slices
-from tailrace.wire.client import WireClient
+from tailrace.client.connection import Connection
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, TopicToAdd, TransactionToAdd
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -87,7 +87,7 @@ async def test_a_late_end_of_transactions_v1_is_known_by_its_connection(broker: 
     """The client has sent it, closed the connection, sent it again over the next, and begun the next transaction."""
     await broker.make_topic("t")
     given_up = Transacted(broker.call)
-    second = await WireClient.connect(broker.node.ports.net, "127.0.0.1", broker.door.port)
+    second = await Connection.connect(broker.node.ports.net, "127.0.0.1", broker.door.port)
     one = Transacted(second.call)
     try:
         await given_up.begin()
@@ -115,7 +115,7 @@ async def test_a_name_may_be_taken_by_another_connection_than_what_follows(broke
     """aiokafka does so: it sends InitProducerId on another connection, which may be newer than the coordinator's."""
     await broker.make_topic("t")
     one = Transacted(broker.call)
-    second = await WireClient.connect(broker.node.ports.net, "127.0.0.1", broker.door.port)
+    second = await Connection.connect(broker.node.ports.net, "127.0.0.1", broker.door.port)
     apart = Transacted(second.call)
     try:
         for _ in range(2):

@@ -12,8 +12,7 @@ import hmac
 from collections.abc import Generator
 from typing import Final
 
-from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.kafka.security import Sasl
+from tailrace.client.faults import SecurityRefused
 
 ITERATIONS_MIN: Final = 4096  # with fewer, the password would be cheap to guess
 ITERATIONS_MAX: Final = 10_000_000  # no real broker asks for more, and more would take too long
@@ -23,10 +22,10 @@ HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 SaslExchange = Generator[bytes, bytes, None]  # yields messages to send, receives the broker's replies
 
 
-def scram(sasl: Sasl, nonce: str) -> SaslExchange:
-    """The client's side of SCRAM. `PipelineFailed` when a message from the server is not valid."""
-    digest = HASHES[sasl.mechanism]
-    name = sasl.username.replace("=", "=3D").replace(",", "=2C")
+def scram(mechanism: str, username: str, password: str, nonce: str) -> SaslExchange:
+    """The client's side of SCRAM. `SecurityRefused` when a message from the server is not valid."""
+    digest = HASHES[mechanism]
+    name = username.replace("=", "=3D").replace(",", "=2C")
     first = f"n={name},r={nonce}"
     said = _text((yield (NO_BINDING + first).encode()))
     given = _fields(said)
@@ -38,7 +37,7 @@ def scram(sasl: Sasl, nonce: str) -> SaslExchange:
         raise _invalid("it does not continue our nonce")
     if not ITERATIONS_MIN <= count <= ITERATIONS_MAX:
         raise _invalid(f"it wants {count} iterations")
-    salted = hashlib.pbkdf2_hmac(digest, sasl.password.encode(), salt, count)
+    salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, count)
     client_key = hmac.digest(salted, b"Client Key", digest)
     last = f"c={base64.b64encode(NO_BINDING.encode()).decode()},r={given['r']}"
     everything = f"{first},{said},{last}".encode()
@@ -58,5 +57,5 @@ def _fields(said: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in said.split(",") if "=" in part)
 
 
-def _invalid(why: str) -> PipelineFailed:
-    return PipelineFailed(f"the broker's side of SCRAM is not to be trusted: {why}")
+def _invalid(why: str) -> SecurityRefused:
+    return SecurityRefused(f"the broker's side of SCRAM is not to be trusted: {why}")

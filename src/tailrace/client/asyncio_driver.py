@@ -1,0 +1,76 @@
+"""The driver of the client on an event loop: connections through the net port, time and randomness through theirs."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from typing import Any, TypeVar
+
+from tailrace.client.cluster import VERSION_CAPS
+from tailrace.client.connection import Connection
+from tailrace.client.sasl import Sasl, log_in
+from tailrace.model.addresses import Address
+from tailrace.model.ids import show_id
+from tailrace.ports import Clock, Net, Random, Tls
+
+T = TypeVar("T")
+
+
+class AsyncioDriver:
+    def __init__(
+        self,
+        net: Net,
+        clock: Clock,
+        random: Random,
+        client_id: str = "tailrace",
+        *,
+        tls: Tls | None = None,
+        sasl: Sasl | None = None,
+    ) -> None:
+        self._net = net
+        self._clock = clock
+        self._random = random
+        self._client_id = client_id
+        self._tls = tls
+        self._sasl = sasl
+        self._shared: dict[Hashable, asyncio.Future[Any]] = {}
+
+    def now(self) -> float:
+        return self._clock.monotonic()
+
+    def wall_ms(self) -> int:
+        return self._clock.wall_ms()
+
+    def jitter(self, low: float, high: float) -> float:
+        return self._random.uniform(low, high)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def within(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
+        async with asyncio.timeout(seconds):
+            return await work
+
+    async def connect(self, address: Address) -> Connection:
+        connection = await Connection.connect(
+            self._net, address.host, address.port, self._client_id, tls=self._tls, caps=VERSION_CAPS
+        )
+        try:
+            await connection.negotiate()
+            if self._sasl is not None:
+                nonce = show_id(self._random.new_id()) + show_id(self._random.new_id())
+                await log_in(connection.call, self._sasl, str(address), nonce)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def share(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+        shared = self._shared.get(key)
+        if shared is None:
+            shared = self._shared[key] = asyncio.ensure_future(work())
+            shared.add_done_callback(lambda done: self._done(key, done))
+        return await asyncio.shield(shared)  # a caller that gives up does not take it from the others
+
+    def _done(self, key: Hashable, shared: "asyncio.Future[Any]") -> None:
+        del self._shared[key]
+        if not shared.cancelled():
+            shared.exception()  # all callers may have given up: nobody else looks at it

@@ -1,0 +1,170 @@
+"""What a producer has to send: records gathered into batches, of which one per partition is in flight at a time.
+
+With one batch in flight, order and sequence numbers follow by themselves: a batch gets its sequence number when it is
+first sent, keeps it while the broker may have appended it (`uncertain`), and gives it back when the broker certainly
+has not. While it is in flight, the next batch of the partition grows.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+from tailrace.model.frozen import frozen
+from tailrace.model.ids import PartitionName
+from tailrace.model.limits import KiB, MiB
+from tailrace.records.record import NewRecord
+
+SEQUENCES: Final = 2**31
+NO_SEQUENCE: Final = -1
+RECORD_OVERHEAD_BYTES: Final = 32  # at most, of the lengths and deltas of a record without headers
+
+
+@frozen
+class BatchLimits:
+    batch_bytes: int = 256 * KiB  # a batch of this size is full; a larger record gets a batch of its own
+    buffer_bytes: int = 32 * MiB  # of all records that are not acknowledged
+    linger_s: float = 0.0  # how long a batch waits for more records when nothing is in flight
+    delivery_s: float = 120.0  # after this long, a record that is not acknowledged has failed
+
+
+class Batch:
+    """Records of one partition, in order; `tokens` are those of their senders."""
+
+    __slots__ = ("attempts", "opened_at", "partition", "problem", "records", "sequence", "size", "tokens", "uncertain")
+
+    def __init__(self, partition: PartitionName, opened_at: float) -> None:
+        self.partition = partition
+        self.opened_at = opened_at
+        self.records: list[NewRecord] = []
+        self.tokens: list[Any] = []
+        self.size = 0
+        self.sequence = NO_SEQUENCE
+        self.uncertain = False  # it was sent, and the broker may have appended it
+        self.attempts = 0
+        self.problem = ""  # why the last attempt failed
+
+
+class _Partition:
+    __slots__ = ("in_flight", "next_sequence", "not_before", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: deque[Batch] = deque()  # the first may have been sent before; the last may still grow
+        self.in_flight: Batch | None = None
+        self.next_sequence = 0
+        self.not_before = 0.0  # when the first batch may be sent again
+
+
+class Outbox:
+    def __init__(self, limits: BatchLimits) -> None:
+        self._limits = limits
+        self._partitions: dict[PartitionName, _Partition] = {}
+        self.size = 0  # bytes of all records that are not acknowledged
+        self.flushing = False  # send at once, however small a batch is
+
+    def has_room(self, size: int) -> bool:
+        """Whether a record of this size may be added; a large one only if nothing else waits."""
+        return self.size == 0 or self.size + size <= self._limits.buffer_bytes
+
+    def add(self, partition: PartitionName, record: NewRecord, token: Any, now: float) -> None:
+        found = self._partitions.setdefault(partition, _Partition())
+        size = size_of(record)
+        last = found.waiting[-1] if found.waiting else None
+        if last is None or last.attempts or last.size + size > self._limits.batch_bytes:
+            last = Batch(partition, now)
+            found.waiting.append(last)
+        last.records.append(record)
+        last.tokens.append(token)
+        last.size += size
+        self.size += size
+
+    def due(self, now: float, *, uncertain_only: bool = False) -> Iterator[Batch]:
+        """The batches to send now; from now on they are in flight, and have sequence numbers."""
+        for one in self._ready(uncertain_only):
+            if self._due_at(one) <= now:
+                batch = one.in_flight = one.waiting.popleft()
+                batch.attempts += 1
+                if batch.sequence == NO_SEQUENCE:
+                    batch.sequence = one.next_sequence
+                    one.next_sequence = (batch.sequence + len(batch.records)) % SEQUENCES
+                yield batch
+
+    def next_due_at(self, *, uncertain_only: bool = False) -> float | None:
+        """When `due` has a batch; None if there is none."""
+        return min(map(self._due_at, self._ready(uncertain_only)), default=None)
+
+    def _ready(self, uncertain_only: bool) -> list[_Partition]:
+        found = [one for one in self._partitions.values() if one.in_flight is None and one.waiting]
+        return [one for one in found if one.waiting[0].uncertain] if uncertain_only else found
+
+    def _due_at(self, one: _Partition) -> float:
+        first = one.waiting[0]
+        is_full = len(one.waiting) > 1 or first.attempts > 0 or self.flushing
+        return max(one.not_before, first.opened_at + (0.0 if is_full else self._limits.linger_s))
+
+    # What became of a batch in flight
+
+    def finished(self, batch: Batch) -> None:
+        """The batch was appended, or has failed and is given up."""
+        self._partitions[batch.partition].in_flight = None
+        self._forget(batch)
+
+    def rejected(self, batch: Batch) -> None:
+        """The broker certainly has not appended the batch, and it is given up: its sequence number is free again."""
+        self._partitions[batch.partition].next_sequence = batch.sequence
+        self.finished(batch)
+
+    def retry(self, batch: Batch, not_before: float) -> None:
+        """Send the batch again, before any other of its partition."""
+        one = self._partitions[batch.partition]
+        one.in_flight = None
+        one.waiting.appendleft(batch)
+        one.not_before = not_before
+
+    def expire(self, now: float) -> list[Batch]:
+        """Give up the batches that are not in flight and took too long; returns them."""
+        expired = []
+        for one in self._partitions.values():
+            while one.waiting and one.waiting[0].opened_at + self._limits.delivery_s <= now and one.in_flight is None:
+                batch = one.waiting.popleft()
+                if batch.sequence != NO_SEQUENCE and not batch.uncertain:
+                    one.next_sequence = batch.sequence
+                self._forget(batch)
+                expired.append(batch)
+        return expired
+
+    def abandon(self) -> list[Batch]:
+        """Give up everything; returns the batches."""
+        batches = []
+        for one in self._partitions.values():
+            batches += ([one.in_flight] if one.in_flight is not None else []) + list(one.waiting)
+        self._partitions = {}
+        self.size = 0
+        return batches
+
+    def _forget(self, batch: Batch) -> None:
+        self.size -= batch.size
+
+    # Producer epochs
+
+    @property
+    def has_uncertain(self) -> bool:
+        """Whether a batch is in flight, or may have been appended: its sequence number must stay."""
+        return any(
+            one.in_flight is not None or (one.waiting and one.waiting[0].uncertain) for one in self._partitions.values()
+        )
+
+    def restart_sequences(self) -> None:
+        """The producer has a new epoch: sequence numbers begin anew."""
+        for one in self._partitions.values():
+            one.next_sequence = 0
+            for batch in one.waiting:
+                batch.sequence = NO_SEQUENCE
+
+    def __len__(self) -> int:
+        """How many batches there are, in flight or waiting."""
+        return sum(len(one.waiting) + (one.in_flight is not None) for one in self._partitions.values())
+
+
+def size_of(record: NewRecord) -> int:
+    size = RECORD_OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")
+    return size + sum(len(name) + len(value or b"") + 10 for name, value in record.headers)

@@ -1,0 +1,215 @@
+"""Requests to the right broker: any, the leader of a partition, the coordinator of a group; with retries and deadlines.
+
+Leaders move, brokers restart, connections break. A request that fails for such a reason is sent again after a pause
+that grows, with fresh metadata, until its deadline; a leader that the failed response names is asked at once. An error
+that is not retriable is raised at once. A request without a response may have been executed: the caller of `retry` must
+only pass attempts that may be repeated.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, NoReturn, TypeVar
+
+from tailrace.client.cluster_map import UNKNOWN, ClusterMap, CoordinatorKey
+from tailrace.client.driver import Driver, Link
+from tailrace.client.faults import Refused, Unavailable, check
+from tailrace.model.addresses import Address
+from tailrace.model.frozen import frozen
+from tailrace.model.ids import PartitionName
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
+from tailrace.wire.messages.metadata import MetadataRequest, MetadataResponse, TopicWanted
+
+T = TypeVar("T")
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+
+# By API key, the newest version that names topics (later ones have their ids) and takes one group or key per request.
+VERSION_CAPS: Final = {0: 12, 1: 12, 8: 9, 9: 7, 10: 3, 24: 3}
+
+
+@frozen
+class Limits:
+    """How long a client waits."""
+
+    request_s: float = 30.0  # for a response, after which the connection is given up
+    retry_s: float = 60.0  # for a whole request, with its retries
+    unknown_s: float = 3.0  # for a topic that no broker knows: it may just have been created
+    pause_min_s: float = 0.02  # before the first retry
+    pause_max_s: float = 1.0
+
+
+class Retry(Exception):
+    """Raised by an attempt that should be made again; `at_once` when it has learnt something new."""
+
+    def __init__(self, why: str, *, at_once: bool = False) -> None:
+        super().__init__(why)
+        self.at_once = at_once
+
+
+class Cluster:
+    def __init__(self, driver: Driver, bootstrap: Sequence[Address], limits: Limits = Limits()) -> None:  # noqa: B008
+        self.driver = driver
+        self.limits = limits
+        self.map = ClusterMap()
+        self._bootstrap = bootstrap
+        self._links: dict[Address, Link] = {}
+
+    def close(self) -> None:
+        links, self._links = self._links, {}
+        for link in links.values():
+            link.close()
+
+    # Connections
+
+    async def link(self, address: Address) -> Link:
+        """A connection to this broker, opened if there is none."""
+        link = self._links.get(address)
+        if link is not None and link.is_open:
+            return link
+        return await self.driver.share(("connect", address), lambda: self._connect(address))
+
+    async def _connect(self, address: Address) -> Link:
+        link = self._links[address] = await self.driver.within(self.limits.request_s, self.driver.connect(address))
+        return link
+
+    async def call(self, address: Address, request: object) -> Any:
+        """Send a request to one broker. `Retry` when it does not answer: the broker is forgotten until metadata or the
+        bootstrap addresses name it again."""
+        try:
+            link = await self.link(address)
+            return await self.driver.within(self.limits.request_s, link.call(request))
+        except (OSError, TimeoutError) as error:
+            self.drop(address)
+            raise Retry(f"{address} does not answer: {_reason(error)}") from None
+
+    def drop(self, address: Address) -> None:
+        """Close the connection to a broker that does not answer."""
+        link = self._links.pop(address, None)
+        if link is not None:
+            link.close()
+        self.map.forget_address(address)
+
+    async def call_any(self, request: object) -> Any:
+        """Send a request to any broker: one that is connected, else those of the metadata, else the bootstrap ones."""
+        reasons = []
+        for address in self._candidates():
+            try:
+                return await self.call(address, request)
+            except Retry as retry:
+                reasons.append(str(retry))
+        raise Retry("; ".join(reasons) or "there is no address to connect to")
+
+    def _candidates(self) -> Iterable[Address]:
+        connected = [address for address, link in self._links.items() if link.is_open]
+        return dict.fromkeys([*connected, *self.map.brokers.values(), *self._bootstrap])
+
+    # Metadata
+
+    async def refresh(self, topics: Iterable[str] | None = (), *, create: bool = False) -> MetadataResponse:
+        """Ask for metadata of these topics (None: all) and take it into the map."""
+        names = None if topics is None else tuple(sorted(dict.fromkeys(topics)))
+
+        async def ask() -> MetadataResponse:
+            wanted = None if names is None else tuple(TopicWanted(name=name) for name in names)
+            response = await self.call_any(MetadataRequest(topics=wanted, allow_auto_topic_creation=create))
+            assert isinstance(response, MetadataResponse)
+            self.map.update(response)
+            return response
+
+        return await self.driver.share(("metadata", names, create), ask)
+
+    async def leader(self, partition: PartitionName, *, create: bool = False) -> Address:
+        """The address of a partition's leader; `Retry` while there is none, `Refused` if the topic is not there."""
+        address = self.map.leader(partition)
+        if address is None:
+            response = await self.refresh([partition.topic], create=create)
+            for topic in response.topics:
+                check(topic.error_code, f"find topic {topic.name}")
+            address = self.map.leader(partition)
+        if address is None:
+            if self.map.has_topic(partition.topic) and partition not in self.map.partitions(partition.topic):
+                what = f"find partition {partition.partition} of {partition.topic}"
+                raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, what)
+            raise Retry(f"{partition.topic}-{partition.partition} has no leader")
+        return address
+
+    async def by_leader(self, partitions: Iterable[PartitionName]) -> dict[Address, list[PartitionName]]:
+        missing = dict.fromkeys(one.topic for one in partitions if self.map.leader(one) is None)
+        if missing:
+            await self.refresh(missing)
+        found: dict[Address, list[PartitionName]] = {}
+        for one in partitions:
+            found.setdefault(await self.leader(one), []).append(one)
+        return found
+
+    async def coordinator(self, kind: int, name: str) -> Address:
+        """The address of the coordinator of a group (`GROUP`) or of a transactional id (`TRANSACTION`)."""
+        key = CoordinatorKey(kind, name)
+        known = self.map.coordinator(key)
+        if known is not None:
+            return known
+        found = await self.call_any(FindCoordinatorRequest(key=name, key_type=kind))
+        check(found.error_code, f"find the coordinator of {name}", found.error_message)
+        address = Address(found.host, found.port)
+        self.map.learn_coordinator(key, address)
+        return address
+
+    # Retries
+
+    async def retry(self, what: str, attempt: Callable[[], Awaitable[T]], within_s: float | None = None) -> T:
+        """Make attempts until one succeeds. `what` says what for, as in "cannot …"; Unavailable at the deadline."""
+        limits, now = self.limits, self.driver.now
+        within_s = limits.retry_s if within_s is None else within_s
+        began = now()
+        deadline = began + within_s
+        pause_s = limits.pause_min_s
+        learnt = False  # the last attempt was made at once, because of what the one before it had learnt
+        while True:
+            try:
+                return await attempt()
+            except Retry as retry:
+                why, learnt = str(retry), retry.at_once and not learnt
+            except Refused as refused:
+                unknown = refused.error in UNKNOWN and now() - began >= limits.unknown_s
+                if unknown or not refused.retriable:
+                    raise
+                why, learnt = str(refused), False
+            if learnt:
+                continue
+            left_s = deadline - now()
+            if left_s <= 0:
+                raise Unavailable(f"cannot {what} within {within_s:g} s: {why}")
+            await self.driver.sleep(min(self.driver.jitter(0.5, 1.0) * pause_s, left_s))
+            pause_s = min(2 * pause_s, limits.pause_max_s)
+
+    async def call_leader(self, partition: PartitionName, request: object) -> Any:
+        """One attempt: send a request to the leader of a partition."""
+        try:
+            return await self.call(await self.leader(partition), request)
+        except Retry:
+            self.map.forget_leader(partition)
+            raise
+
+    def leader_failed(self, partition: PartitionName, answer: Any, code: int, response: Any, what: str) -> NoReturn:
+        """A partition's part of a response has an error: forget its leader, or take the hint to the new one."""
+        hinted = getattr(answer, "current_leader", None)
+        if hinted is not None and self.map.hint(partition, hinted, response.node_endpoints):
+            raise Retry(f"cannot {what}: the leader has changed", at_once=True)
+        if Refused(code, what).retriable:
+            self.map.forget_leader(partition)
+        raise Refused(code, what, getattr(answer, "error_message", None))
+
+    async def call_coordinator(self, kind: int, name: str, request: object) -> Any:
+        """One attempt: send a request to a coordinator. The caller passes errors to `coordinator_failed`."""
+        return await self.call(await self.coordinator(kind, name), request)
+
+    def check_coordinated(self, kind: int, name: str, code: int, what: str, message: str | None = None) -> None:
+        """Raise `Refused` unless the code is NONE, and forget a coordinator that is none."""
+        if code in (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE):
+            self.map.forget_coordinator(CoordinatorKey(kind, name))
+        check(code, what, message)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or "no answer in time"

@@ -1,0 +1,56 @@
+"""What can go wrong for a client: a broker refuses a request, with Kafka's error code, or cannot be reached.
+
+Every message says what was attempted, and of which broker.
+"""
+
+from tailrace.wire.errors import Error
+
+
+class ClientError(Exception):
+    """The base of all errors of the client."""
+
+
+class ConnectionLost(ClientError, ConnectionError):
+    """The connection closed, or a response could not be read: requests without a response may have been executed."""
+
+
+class Unsupported(ClientError):
+    """The broker and this client have no version of an API in common."""
+
+
+class SecurityRefused(ClientError):
+    """TLS or the login failed: trying again would not help."""
+
+
+class WrongCluster(ClientError):
+    """A broker of another cluster answers at an address of this one."""
+
+
+class Refused(ClientError):
+    """The broker answers with an error code."""
+
+    def __init__(self, code: int, what: str, message: str | None = None) -> None:
+        self.error = error_of(code)
+        super().__init__(f"cannot {what}: {message or self.error.name}")
+
+    @property
+    def retriable(self) -> bool:
+        return self.error.retriable
+
+
+class Unavailable(ClientError):
+    """Nobody could serve a request within its deadline; the message has the last reason."""
+
+
+def error_of(code: int) -> Error:
+    """The error of a code; a code that Kafka 4.3 does not have is an unknown server error."""
+    try:
+        return Error(code)
+    except ValueError:
+        return Error.UNKNOWN_SERVER_ERROR
+
+
+def check(code: int, what: str, message: str | None = None) -> None:
+    """Raise `Refused` unless the code is NONE; `what` says what was attempted."""
+    if code != Error.NONE:
+        raise Refused(code, what, message)

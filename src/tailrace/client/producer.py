@@ -1,0 +1,327 @@
+"""A producer: appends records to topics, each once and in order, however often a request has to be repeated.
+
+    async with Producer(cluster) as producer:
+        written = await producer.send("orders", b"two coffees", key=b"table 4")
+        offset = (await written).offset
+
+`send` waits only while the buffer is full; the future that it returns has the offset, or the reason why the record was
+not appended. A failure with `may_be_written` set is the only one after which a record may be in the topic all the same.
+What is due in one turn of the loop goes to each leader in one request.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, Self
+
+from tailrace.client.batching import Batch, BatchLimits, Outbox, size_of
+from tailrace.client.cluster import Cluster, Retry
+from tailrace.client.faults import ClientError, Refused, check, error_of
+from tailrace.client.partitioning import partition_of
+from tailrace.model.addresses import Address
+from tailrace.model.frozen import frozen
+from tailrace.model.ids import PartitionName
+from tailrace.records.build import build_batch
+from tailrace.records.compress import Compression
+from tailrace.records.record import Headers, NewRecord
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.init_producer_id import InitProducerIdRequest
+from tailrace.wire.messages.produce import PartitionProduced, PartitionToProduce, ProduceRequest, TopicToProduce
+
+NO_TIMEOUT_MS: Final = 2**31 - 1
+ALL_IN_SYNC: Final = -1
+# The broker may have appended the batch, but cannot tell yet that it is committed.
+UNCERTAIN: Final = (Error.REQUEST_TIMED_OUT, Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+# The broker does not know this producer, or expects another sequence number: a new epoch is needed.
+LOST_SEQUENCE: Final = (Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.UNKNOWN_PRODUCER_ID, Error.INVALID_PRODUCER_EPOCH)
+
+
+@frozen
+class ProducerOptions:
+    limits: BatchLimits = BatchLimits()
+    compression: Compression = "none"
+    timeout_ms: int = 30_000  # for the replicas to have a batch
+    creates_topics: bool = True  # if the broker does so for a topic that does not exist
+
+
+class Written(NamedTuple):
+    partition: PartitionName
+    offset: int  # -1: it was written by an earlier attempt, and the broker no longer knows at which offset
+
+
+class NotWritten(ClientError):
+    """A record was not appended; with `may_be_written` it may have been, because no broker could say."""
+
+    def __init__(self, why: str, *, may_be_written: bool = False) -> None:
+        super().__init__(f"{why}; the record may be written all the same" if may_be_written else why)
+        self.may_be_written = may_be_written
+
+
+class ProducerIdentity(NamedTuple):
+    id: int
+    epoch: int
+
+
+class Producer:
+    def __init__(self, cluster: Cluster, options: ProducerOptions = ProducerOptions()) -> None:  # noqa: B008
+        self._cluster = cluster
+        self._options = options
+        self._outbox = Outbox(options.limits)
+        self._identity: ProducerIdentity | None = None
+        self._needs_epoch = False  # sequence numbers are lost: begin anew once no batch is uncertain
+        self._sticky: dict[str, int] = {}  # by topic, the partition of records without a key
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()  # set when a batch is done
+        self._requests: dict[asyncio.Task[None], None] = {}
+        self._closed = False
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> "asyncio.Future[Written]":
+        """Add a record to the buffer; the future has its offset once it is committed."""
+        stamp = self._cluster.driver.wall_ms() if timestamp_ms is None else timestamp_ms
+        record = NewRecord(value, key, headers, stamp)
+        target = PartitionName(topic, await self._partition(topic, key) if partition is None else partition)
+        size = size_of(record)
+        while not self._outbox.has_room(size):
+            self._room.clear()
+            await self._room.wait()
+        if self._closed:
+            raise NotWritten("the producer is closed")
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+        written: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
+        self._outbox.add(target, record, written, self._now())
+        self._wake.set()
+        return written
+
+    async def flush(self) -> None:
+        """Wait until every record that was sent so far is acknowledged or has failed."""
+        self._outbox.flushing = True
+        self._wake.set()
+        try:
+            while len(self._outbox):
+                self._room.clear()
+                await self._room.wait()
+        finally:
+            self._outbox.flushing = False
+
+    async def close(self) -> None:
+        """Flush, then stop; what cannot be sent within its delivery time fails."""
+        if self._task is None:
+            self._closed = True
+            return
+        await self.flush()
+        self._closed = True
+        self._task.cancel()
+        for request in list(self._requests):
+            request.cancel()
+
+    def _now(self) -> float:
+        return self._cluster.driver.now()
+
+    async def _partition(self, topic: str, key: bytes | None) -> int:
+        count = self._cluster.map.partition_counts.get(topic)
+        if count is None:
+            first = PartitionName(topic, 0)
+            await self._cluster.retry(f"find topic {topic}", lambda: self._leader(first))
+            count = self._cluster.map.partition_counts[topic]
+        if key is not None:
+            return partition_of(key, count)
+        return self._sticky.setdefault(topic, int(self._cluster.driver.jitter(0, count)) % count)
+
+    async def _leader(self, partition: PartitionName) -> Address:
+        return await self._cluster.leader(partition, create=self._options.creates_topics)
+
+    # Sending
+
+    async def _run(self) -> None:
+        while True:
+            self._fail_expired()
+            if self._identity is None or (self._needs_epoch and not self._outbox.has_uncertain):
+                await self._begin_epoch()
+            self._wake.clear()
+            self._send_due()
+            due_at = self._outbox.next_due_at(uncertain_only=self._needs_epoch)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if due_at is None else due_at - self._now()):
+                    await self._wake.wait()
+
+    async def _begin_epoch(self) -> None:
+        """Get a producer id, or the next epoch of the one that there is."""
+        before = self._identity or ProducerIdentity(-1, -1)
+
+        async def ask() -> ProducerIdentity:
+            request = InitProducerIdRequest(
+                transactional_id=None,
+                transaction_timeout_ms=NO_TIMEOUT_MS,
+                producer_id=before.id,
+                producer_epoch=before.epoch,
+            )
+            answer = await self._cluster.call_any(request)
+            check(answer.error_code, "get a producer id")
+            return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+
+        try:
+            self._identity = await self._cluster.retry("get a producer id", ask, self._options.limits.delivery_s)
+        except ClientError as error:
+            if self._identity is not None and isinstance(error, Refused):
+                self._identity = None  # its epochs have run out, or the broker does not know it: take a new id
+            else:
+                for batch in self._outbox.abandon():
+                    self._fail(batch, str(error))
+            return
+        self._needs_epoch = False
+        self._outbox.restart_sequences()
+
+    def _send_due(self) -> None:
+        """Send every batch that is due, to each leader in one request."""
+        by_leader: dict[Address, list[Batch]] = {}
+        for batch in list(self._outbox.due(self._now(), uncertain_only=self._needs_epoch)):
+            self._sticky.pop(batch.partition.topic, None)  # the next records without a key go elsewhere
+            address = self._cluster.map.leader(batch.partition)
+            if address is None:
+                self._spawn(self._find_leader(batch))
+            else:
+                by_leader.setdefault(address, []).append(batch)
+        for address, batches in by_leader.items():
+            self._spawn(self._produce(address, batches))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._requests[task] = None
+        task.add_done_callback(self._requests.pop)
+
+    async def _find_leader(self, batch: Batch) -> None:
+        try:
+            await self._leader(batch.partition)
+        except Retry as retry:
+            self._retry(batch, str(retry))
+        except Refused as refused:
+            if refused.retriable:
+                self._retry(batch, str(refused))
+            else:
+                self._refuse(batch, refused)
+        except ClientError as error:
+            self._refuse(batch, error)
+        else:
+            self._retry(batch, batch.problem, at_once=True)
+
+    async def _produce(self, address: Address, batches: Sequence[Batch]) -> None:
+        try:
+            response = await self._cluster.call(address, self._request(batches))
+        except Retry as retry:
+            for batch in batches:
+                batch.uncertain = True
+                self._cluster.map.forget_leader(batch.partition)
+                self._retry(batch, str(retry))
+            return
+        except ClientError as error:
+            for batch in batches:
+                self._refuse(batch, error)
+            return
+        answers = {
+            PartitionName(topic.name, one.partition): one for topic in response.topics for one in topic.partitions
+        }
+        for batch in batches:
+            answer = answers.get(batch.partition)
+            if answer is None:
+                batch.uncertain = True
+                self._retry(batch, f"{address} does not answer for this partition")
+            else:
+                self._take_answer(batch, answer, response)
+
+    def _request(self, batches: Sequence[Batch]) -> ProduceRequest:
+        by_topic: dict[str, list[PartitionToProduce]] = {}
+        for batch in batches:
+            one = PartitionToProduce(partition=batch.partition.partition, records=self._encoded(batch))
+            by_topic.setdefault(batch.partition.topic, []).append(one)
+        return ProduceRequest(
+            acks=ALL_IN_SYNC,
+            timeout_ms=self._options.timeout_ms,
+            topics=tuple(TopicToProduce(name=name, partitions=tuple(ones)) for name, ones in by_topic.items()),
+        )
+
+    def _encoded(self, batch: Batch) -> bytearray:
+        assert self._identity is not None
+        return build_batch(
+            batch.records,
+            compression=self._options.compression,
+            producer_id=self._identity.id,
+            producer_epoch=self._identity.epoch,
+            base_sequence=batch.sequence,
+        )
+
+    # Answers
+
+    def _take_answer(self, batch: Batch, answer: PartitionProduced, response: Any) -> None:
+        error = error_of(answer.error_code)
+        if error in (Error.NONE, Error.DUPLICATE_SEQUENCE_NUMBER):
+            self._outbox.finished(batch)
+            for number, written in enumerate(batch.tokens):
+                offset = answer.base_offset + number if answer.base_offset >= 0 else -1
+                if not written.done():
+                    written.set_result(Written(batch.partition, offset))
+            self._progressed()
+        elif error in LOST_SEQUENCE:
+            self._needs_epoch = True
+            if batch.uncertain:
+                self._outbox.finished(batch)
+                self._fail(batch, f"the broker no longer knows this producer ({error.name})", may_be_written=True)
+            else:
+                self._retry(batch, error.name)
+        elif error.retriable:
+            batch.uncertain = batch.uncertain or error in UNCERTAIN
+            news = self._cluster.map.hint(batch.partition, answer.current_leader, response.node_endpoints)
+            if not news:
+                self._cluster.map.forget_leader(batch.partition)
+            self._retry(batch, error.name, at_once=news)
+        else:
+            self._refuse(batch, Refused(error, f"write to {batch.partition.topic}", answer.error_message))
+
+    def _retry(self, batch: Batch, problem: str, *, at_once: bool = False) -> None:
+        batch.problem = problem
+        limits = self._cluster.limits
+        pause_s = 0.0 if at_once else min(limits.pause_min_s * 2 ** min(batch.attempts, 10), limits.pause_max_s)
+        self._outbox.retry(batch, self._now() + self._cluster.driver.jitter(0.5, 1.0) * pause_s)
+        self._wake.set()
+
+    def _refuse(self, batch: Batch, error: ClientError) -> None:
+        """The batch cannot be written, and never will be."""
+        if batch.uncertain:
+            self._outbox.finished(batch)
+            self._needs_epoch = True
+        else:
+            self._outbox.rejected(batch)
+        self._fail(batch, str(error), may_be_written=batch.uncertain)
+
+    def _fail_expired(self) -> None:
+        for batch in self._outbox.expire(self._now()):
+            self._needs_epoch = self._needs_epoch or batch.uncertain
+            within_s = self._options.limits.delivery_s
+            why = f"cannot write to {batch.partition.topic} within {within_s:g} s: {batch.problem or 'it was not sent'}"
+            self._fail(batch, why, may_be_written=batch.uncertain)
+
+    def _fail(self, batch: Batch, why: str, *, may_be_written: bool = False) -> None:
+        for written in batch.tokens:
+            if not written.done():
+                written.set_exception(NotWritten(why, may_be_written=may_be_written))
+        self._progressed()
+
+    def _progressed(self) -> None:
+        self._room.set()
+        self._wake.set()

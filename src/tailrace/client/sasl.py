@@ -1,0 +1,51 @@
+"""SASL over Kafka's protocol: choose the mechanism, then exchange its messages (KIP-43, KIP-152)."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import field
+from typing import Any, Final, Literal, get_args
+
+from tailrace.client.faults import SecurityRefused, error_of
+from tailrace.client.scram import SaslExchange, scram
+from tailrace.model.frozen import frozen
+from tailrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from tailrace.wire.messages.sasl_handshake import SaslHandshakeRequest
+
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+MECHANISMS: Final[tuple[Mechanism, ...]] = get_args(Mechanism)
+
+
+@frozen
+class Sasl:
+    mechanism: Mechanism
+    username: str
+    password: str = field(repr=False)
+
+
+async def log_in(call: Callable[[object], Awaitable[Any]], sasl: Sasl, address: str, nonce: str) -> None:
+    """Authenticate a new connection before any other request. `SecurityRefused` when the broker rejects it."""
+    shaken = await call(SaslHandshakeRequest(mechanism=sasl.mechanism))
+    if shaken.error_code:
+        offered = ", ".join(shaken.mechanisms) or "none"
+        raise SecurityRefused(f"{address} does not offer the SASL mechanism {sasl.mechanism}, only {offered}")
+    exchange = _exchange(sasl, nonce)
+    message = next(exchange)
+    while True:
+        answer = await call(SaslAuthenticateRequest(auth_bytes=message))
+        if answer.error_code:
+            why = answer.error_message or error_of(answer.error_code).name
+            raise SecurityRefused(f"{address} does not accept the user name and password: {why}")
+        try:
+            message = exchange.send(bytes(answer.auth_bytes))
+        except StopIteration:
+            return
+
+
+def _exchange(sasl: Sasl, nonce: str) -> SaslExchange:
+    if sasl.mechanism == "PLAIN":
+        return plain(sasl.username, sasl.password)
+    return scram(sasl.mechanism, sasl.username, sasl.password, nonce)
+
+
+def plain(username: str, password: str) -> SaslExchange:
+    """RFC 4616: user name and password in one message, in clear text, so only to be used within TLS."""
+    yield f"\0{username}\0{password}".encode()

@@ -1,0 +1,154 @@
+"""Brokers that misbehave, as a seed decides: late, silent, lying, speaking nonsense, or of another cluster.
+
+Each answers some requests properly, so that a client gets somewhere before it is let down.
+"""
+
+import asyncio
+import random
+from typing import Any, Final
+
+from tailrace.testing.simulation import Machine
+from tailrace.wire.compile import decode, encode, is_flexible
+from tailrace.wire.errors import Error
+from tailrace.wire.framing import LENGTH_BYTES, LENGTH_LAYOUT, FramedProtocol, FrameError
+from tailrace.wire.headers import read_request_header, response_header
+from tailrace.wire.messages import MESSAGES
+from tailrace.wire.messages.api_versions import ApiRange, ApiVersionsResponse
+from tailrace.wire.messages.fetch import FetchResponse, PartitionFetched, TopicFetched
+from tailrace.wire.messages.find_coordinator import FindCoordinatorResponse
+from tailrace.wire.messages.init_producer_id import InitProducerIdResponse
+from tailrace.wire.messages.metadata import BrokerMetadata, MetadataResponse, PartitionMetadata, TopicMetadata
+from tailrace.wire.messages.offset_commit import OffsetCommitResponse
+from tailrace.wire.messages.produce import PartitionProduced, ProduceResponse, TopicProduced
+
+PORT: Final = 9092
+FLEXIBLE_SINCE: Final = {
+    key: next((one for one in range(pair.versions.first, pair.versions.last + 1) if is_flexible(pair.request, one)), 99)
+    for key, pair in MESSAGES.items()
+}
+BEHAVIOURS: Final = (
+    "proper",
+    "silent",
+    "late",
+    "garbage",
+    "huge frame",
+    "wrong number",
+    "closes",
+    "resets",
+    "twice",
+    "error",
+    "cut short",
+)
+
+
+class MisbehavingBroker(FramedProtocol):
+    def __init__(self, cluster: "Misbehaving", number: int) -> None:
+        super().__init__(100_000_000)
+        self._cluster = cluster
+        self._number = number
+        self._rng = cluster.rng
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._cluster.open += 1
+        self._cluster.opened += 1
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.transport = None
+        self._cluster.open -= 1
+
+    def frame_refused(self, error: FrameError) -> None:
+        raise AssertionError(f"the client sent a frame that is none: {error}")
+
+    def frame_received(self, frame: memoryview) -> None:
+        key, version, number, _, at = read_request_header(frame, 0, FLEXIBLE_SINCE)
+        request: Any = decode(MESSAGES[key].request, version, bytes(frame), at)[0]
+        self._cluster.requests += 1
+        behaviour = self._rng.choices(BEHAVIOURS, self._cluster.weights)[0]
+        if behaviour == "silent":
+            return
+        if behaviour == "closes" and self.transport is not None:
+            self.transport.close()
+            return
+        if behaviour == "resets" and self.transport is not None:
+            self.transport.abort()
+            return
+        answer = self._cluster.answer(key, request, self._number, is_error=behaviour == "error")
+        body = response_header(key, number + (behaviour == "wrong number"), version >= FLEXIBLE_SINCE[key])
+        out = bytearray(LENGTH_BYTES) + body + (encode(answer, version) if answer is not None else b"")
+        LENGTH_LAYOUT.pack_into(out, 0, len(out) - LENGTH_BYTES)
+        if behaviour == "garbage":
+            out[LENGTH_BYTES:] = self._rng.randbytes(len(out) - LENGTH_BYTES)
+        elif behaviour == "huge frame":
+            LENGTH_LAYOUT.pack_into(out, 0, 2**31 - 1)
+        elif behaviour == "cut short":
+            del out[LENGTH_BYTES + (len(out) - LENGTH_BYTES) // 2 :]
+            LENGTH_LAYOUT.pack_into(out, 0, len(out) - LENGTH_BYTES)
+        elif behaviour == "twice":
+            out += bytes(out)
+        delay = self._rng.uniform(0.0, 8.0) if behaviour == "late" else 0.0
+        asyncio.get_running_loop().call_later(delay, self._write, bytes(out))
+
+    def _write(self, data: bytes) -> None:
+        if self.transport is not None:
+            self.transport.write(data)
+
+
+class Misbehaving:
+    """Three such brokers, which also disagree about who leads what."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.weights = [self.rng.choice([3.0, 20.0]), *(self.rng.choice([0.0, 0.5, 3.0]) for _ in BEHAVIOURS[1:])]
+        self._cluster_ids = self.rng.choice([["one"], ["one"], ["one"], ["one", "two"]])
+        self._offers_old_versions = self.rng.random() < 0.1
+        self.open = self.opened = self.requests = 0
+
+    async def listen(self, machine: Machine, number: int) -> None:
+        net = machine.boot().net
+        await machine.run(net.listen(lambda: MisbehavingBroker(self, number), "0.0.0.0", PORT))
+
+    def answer(self, key: int, request: Any, number: int, *, is_error: bool) -> Any:
+        code = self.rng.choice([one for one in Error if one]) if is_error else Error.NONE
+        match MESSAGES[key].name:
+            case "ApiVersions":
+                last = {one: 0 if self._offers_old_versions else pair.versions.last for one, pair in MESSAGES.items()}
+                offered = tuple(ApiRange(api_key=one, min_version=0, max_version=last[one]) for one in MESSAGES)
+                return ApiVersionsResponse(api_keys=offered)
+            case "Metadata":
+                return self._metadata(code)
+            case "FindCoordinator":
+                return FindCoordinatorResponse(error_code=code, node_id=1, host=f"h{self.rng.randint(1, 4)}", port=PORT)
+            case "InitProducerId":
+                return InitProducerIdResponse(error_code=code, producer_id=7, producer_epoch=0)
+            case "Produce":
+                return ProduceResponse(
+                    topics=tuple(
+                        TopicProduced(
+                            name=topic.name,
+                            partitions=tuple(
+                                PartitionProduced(partition=one.partition, error_code=code, base_offset=0)
+                                for one in topic.partitions
+                            ),
+                        )
+                        for topic in request.topics
+                    )
+                )
+            case "Fetch":
+                part = PartitionFetched(
+                    partition=0, error_code=code, high_watermark=0, records=self.rng.choice([b"", b"x" * 70])
+                )
+                return FetchResponse(topics=(TopicFetched(name="t", partitions=(part,)),), session_id=1)
+            case "OffsetCommit":
+                return OffsetCommitResponse(topics=())
+        return None
+
+    def _metadata(self, code: int) -> MetadataResponse:
+        # h4 does not exist: metadata that names a dead broker. Each answer may name another leader, so that they loop.
+        brokers = tuple(BrokerMetadata(node_id=one, host=f"h{one}", port=PORT) for one in (1, 2, 3, 4))
+        leader, epoch = self.rng.choice([-1, 1, 2, 3, 4, 9]), self.rng.choice([-1, 0, 1, 5])
+        part = PartitionMetadata(partition=0, leader_id=leader, leader_epoch=epoch, replicas=(), isr=())
+        topic = TopicMetadata(error_code=code, name="t", partitions=(part,))
+        return MetadataResponse(
+            brokers=brokers, cluster_id=self.rng.choice(self._cluster_ids), controller_id=1, topics=(topic,)
+        )
