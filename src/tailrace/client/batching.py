@@ -132,6 +132,20 @@ class Outbox:
                 expired.append(batch)
         return expired
 
+    def abandon_waiting(self) -> list[Batch]:
+        """Give up the batches that no broker can have; returns them."""
+        batches = []
+        for one in self._partitions.values():
+            kept = [batch for batch in one.waiting if batch.uncertain]
+            for batch in one.waiting:
+                if not batch.uncertain:
+                    if batch.sequence != NO_SEQUENCE:
+                        one.next_sequence = batch.sequence
+                    self._forget(batch)
+                    batches.append(batch)
+            one.waiting = deque(kept)
+        return batches
+
     def abandon(self) -> list[Batch]:
         """Give up everything; returns the batches."""
         batches = []

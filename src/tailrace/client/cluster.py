@@ -24,8 +24,9 @@ T = TypeVar("T")
 GROUP: Final = 0
 TRANSACTION: Final = 1
 
-# By API key, the newest version that names topics (later ones have their ids) and takes one group or key per request.
-VERSION_CAPS: Final = {0: 12, 1: 12, 8: 9, 9: 7, 10: 3, 24: 3}
+# By API key, the newest version that names topics (later ones have their ids), takes one group or key per request, and
+# leaves adding partitions to a transaction to the client.
+VERSION_CAPS: Final = {0: 11, 1: 12, 8: 9, 9: 7, 10: 3, 24: 3, 25: 4, 26: 4, 28: 4}
 
 
 @frozen

@@ -7,17 +7,36 @@
 `send` waits only while the buffer is full; the future that it returns has the offset, or the reason why the record was
 not appended. A failure with `may_be_written` set is the only one after which a record may be in the topic all the same.
 What is due in one turn of the loop goes to each leader in one request.
+
+With a transactional id, records are sent within transactions:
+
+    await producer.begin()
+    await producer.send("orders", b"two coffees")
+    await producer.commit_offsets("baristas", {PartitionName("wishes", 0): 17})
+    await producer.commit()
+
+If one of them was not written, `commit` raises, and the transaction must be aborted. A producer whose transactional id
+was taken over by another one is `fenced`: nothing that it does succeeds any more.
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Self
 
 from tailrace.client.batching import Batch, BatchLimits, Outbox, size_of
 from tailrace.client.cluster import Cluster, Retry
-from tailrace.client.faults import ClientError, Refused, check, error_of
+from tailrace.client.faults import ClientError, Refused, error_of
 from tailrace.client.partitioning import partition_of
+from tailrace.client.transactions import (
+    NO_IDENTITY,
+    OpenTransaction,
+    ProducerIdentity,
+    add_partitions,
+    begin_epoch,
+    commit_offsets_within,
+    end_transaction,
+)
 from tailrace.model.addresses import Address
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import PartitionName
@@ -25,13 +44,13 @@ from tailrace.records.build import build_batch
 from tailrace.records.compress import Compression
 from tailrace.records.record import Headers, NewRecord
 from tailrace.wire.errors import Error
-from tailrace.wire.messages.init_producer_id import InitProducerIdRequest
 from tailrace.wire.messages.produce import PartitionProduced, PartitionToProduce, ProduceRequest, TopicToProduce
 
-NO_TIMEOUT_MS: Final = 2**31 - 1
 ALL_IN_SYNC: Final = -1
 # The broker may have appended the batch, but cannot tell yet that it is committed.
 UNCERTAIN: Final = (Error.REQUEST_TIMED_OUT, Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+# Another producer has taken over the transactional id.
+FENCED: Final = (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH)
 # The broker does not know this producer, or expects another sequence number: a new epoch is needed.
 LOST_SEQUENCE: Final = (Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.UNKNOWN_PRODUCER_ID, Error.INVALID_PRODUCER_EPOCH)
 
@@ -42,6 +61,8 @@ class ProducerOptions:
     compression: Compression = "none"
     timeout_ms: int = 30_000  # for the replicas to have a batch
     creates_topics: bool = True  # if the broker does so for a topic that does not exist
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60_000  # after which the coordinator aborts a transaction
 
 
 class Written(NamedTuple):
@@ -57,17 +78,16 @@ class NotWritten(ClientError):
         self.may_be_written = may_be_written
 
 
-class ProducerIdentity(NamedTuple):
-    id: int
-    epoch: int
-
-
 class Producer:
     def __init__(self, cluster: Cluster, options: ProducerOptions = ProducerOptions()) -> None:  # noqa: B008
         self._cluster = cluster
         self._options = options
         self._outbox = Outbox(options.limits)
         self._identity: ProducerIdentity | None = None
+        self._added: dict[PartitionName, None] | None = None  # to the open transaction; None: there is none
+        self._is_known = False  # the coordinator may know the open transaction: something was added to it
+        self._failed = ""  # why the open transaction can only be aborted
+        self.fenced = ""  # why this producer can do nothing any more
         self._needs_epoch = False  # sequence numbers are lost: begin anew once no batch is uncertain
         self._sticky: dict[str, int] = {}  # by topic, the partition of records without a key
         self._wake = asyncio.Event()
@@ -100,8 +120,10 @@ class Producer:
         while not self._outbox.has_room(size):
             self._room.clear()
             await self._room.wait()
-        if self._closed:
-            raise NotWritten("the producer is closed")
+        if self._closed or self.fenced:
+            raise NotWritten(self.fenced or "the producer is closed")
+        if self._options.transactional_id is not None and self._added is None:
+            raise NotWritten(f"{self._options.transactional_id} has no open transaction")
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
         written: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
@@ -119,6 +141,74 @@ class Producer:
                 await self._room.wait()
         finally:
             self._outbox.flushing = False
+
+    # Transactions
+
+    @property
+    def _transaction(self) -> OpenTransaction:
+        assert self._options.transactional_id is not None, "the producer has no transactional id"
+        assert self._identity is not None
+        return OpenTransaction(self._options.transactional_id, self._identity)
+
+    async def begin(self) -> None:
+        """Begin a transaction; the first one fences other producers with this transactional id."""
+        assert self._options.transactional_id is not None, "the producer has no transactional id"
+        assert self._added is None, "the transaction before has not ended"
+        if self.fenced:
+            raise NotWritten(self.fenced)
+        if self._identity is None or self._needs_epoch:
+            await self._guarded(self._begin_transactional_epoch())
+        self._added, self._is_known, self._failed = {}, False, ""
+
+    async def _begin_transactional_epoch(self) -> None:
+        before, timeout_ms = self._identity or NO_IDENTITY, self._options.transaction_timeout_ms
+        name = self._options.transactional_id
+        self._identity = await begin_epoch(self._cluster, name, before, timeout_ms=timeout_ms)
+        self._needs_epoch = False
+        self._outbox.restart_sequences()
+
+    async def commit_offsets(self, group: str, offsets: Mapping[PartitionName, int], **member: object) -> None:
+        """Commit offsets of a group with the transaction; see `transactions.commit_offsets_within`."""
+        assert self._added is not None, "there is no open transaction"
+        self._is_known = True
+        try:
+            await self._guarded(commit_offsets_within(self._cluster, self._transaction, group, offsets, **member))
+        except ClientError as error:
+            self._failed = self._failed or str(error)
+            raise
+
+    async def commit(self) -> None:
+        """Commit the transaction. Raises if one of its records was not written: then it must be aborted."""
+        assert self._added is not None, "there is no open transaction"
+        await self.flush()
+        if self._failed:
+            raise NotWritten(f"the transaction can only be aborted: {self._failed}")
+        await self._end(commit=True)
+
+    async def abort(self) -> None:
+        """Abort the transaction: nobody who reads committed records sees what it wrote."""
+        assert self._added is not None, "there is no open transaction"
+        for batch in self._outbox.abandon_waiting():
+            self._fail(batch, "the transaction was aborted")
+        await self.flush()
+        await self._end(commit=False)
+
+    async def _end(self, *, commit: bool) -> None:
+        # An epoch that begins anew aborts the transaction, too: the way out when sequence numbers were lost.
+        if self._needs_epoch:
+            await self._guarded(self._begin_transactional_epoch())
+        elif self._is_known:
+            await self._guarded(end_transaction(self._cluster, self._transaction, commit=commit))
+        self._added = None
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something with the coordinator, and notice when this producer was fenced."""
+        try:
+            await work
+        except Refused as refused:
+            if refused.error in FENCED:
+                self.fenced = f"another producer uses {self._options.transactional_id}: {refused}"
+            raise
 
     async def close(self) -> None:
         """Flush, then stop; what cannot be sent within its delivery time fails."""
@@ -152,7 +242,7 @@ class Producer:
     async def _run(self) -> None:
         while True:
             self._fail_expired()
-            if self._identity is None or (self._needs_epoch and not self._outbox.has_uncertain):
+            if self._needs_identity:
                 await self._begin_epoch()
             self._wake.clear()
             self._send_due()
@@ -161,23 +251,18 @@ class Producer:
                 async with asyncio.timeout(None if due_at is None else due_at - self._now()):
                     await self._wake.wait()
 
+    @property
+    def _needs_identity(self) -> bool:
+        """Whether an epoch must begin now; those of a transactional producer begin before its transactions."""
+        if self._options.transactional_id is not None:
+            return False
+        return self._identity is None or (self._needs_epoch and not self._outbox.has_uncertain)
+
     async def _begin_epoch(self) -> None:
         """Get a producer id, or the next epoch of the one that there is."""
-        before = self._identity or ProducerIdentity(-1, -1)
-
-        async def ask() -> ProducerIdentity:
-            request = InitProducerIdRequest(
-                transactional_id=None,
-                transaction_timeout_ms=NO_TIMEOUT_MS,
-                producer_id=before.id,
-                producer_epoch=before.epoch,
-            )
-            answer = await self._cluster.call_any(request)
-            check(answer.error_code, "get a producer id")
-            return ProducerIdentity(answer.producer_id, answer.producer_epoch)
-
+        before, within_s = self._identity or NO_IDENTITY, self._options.limits.delivery_s
         try:
-            self._identity = await self._cluster.retry("get a producer id", ask, self._options.limits.delivery_s)
+            self._identity = await begin_epoch(self._cluster, None, before, within_s=within_s)
         except ClientError as error:
             if self._identity is not None and isinstance(error, Refused):
                 self._identity = None  # its epochs have run out, or the broker does not know it: take a new id
@@ -191,15 +276,35 @@ class Producer:
     def _send_due(self) -> None:
         """Send every batch that is due, to each leader in one request."""
         by_leader: dict[Address, list[Batch]] = {}
+        to_add: list[Batch] = []  # their partitions are not in the transaction yet
         for batch in list(self._outbox.due(self._now(), uncertain_only=self._needs_epoch)):
             self._sticky.pop(batch.partition.topic, None)  # the next records without a key go elsewhere
             address = self._cluster.map.leader(batch.partition)
             if address is None:
                 self._spawn(self._find_leader(batch))
+            elif self._added is not None and batch.partition not in self._added:
+                to_add.append(batch)
             else:
                 by_leader.setdefault(address, []).append(batch)
+        if to_add:
+            self._spawn(self._add_partitions(to_add))
         for address, batches in by_leader.items():
             self._spawn(self._produce(address, batches))
+
+    async def _add_partitions(self, batches: Sequence[Batch]) -> None:
+        """Add the partitions of these batches to the transaction; then they can be sent."""
+        partitions = dict.fromkeys(batch.partition for batch in batches)
+        self._is_known = True
+        try:
+            await add_partitions(self._cluster, self._transaction, partitions)
+        except ClientError as error:
+            for batch in batches:
+                self._refuse(batch, error)
+            return
+        if self._added is not None:
+            self._added |= partitions
+        for batch in batches:
+            self._retry(batch, batch.problem, at_once=True)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -251,6 +356,7 @@ class Producer:
             one = PartitionToProduce(partition=batch.partition.partition, records=self._encoded(batch))
             by_topic.setdefault(batch.partition.topic, []).append(one)
         return ProduceRequest(
+            transactional_id=self._options.transactional_id,
             acks=ALL_IN_SYNC,
             timeout_ms=self._options.timeout_ms,
             topics=tuple(TopicToProduce(name=name, partitions=tuple(ones)) for name, ones in by_topic.items()),
@@ -264,6 +370,7 @@ class Producer:
             producer_id=self._identity.id,
             producer_epoch=self._identity.epoch,
             base_sequence=batch.sequence,
+            transactional=self._options.transactional_id is not None,
         )
 
     # Answers
@@ -279,7 +386,7 @@ class Producer:
             self._progressed()
         elif error in LOST_SEQUENCE:
             self._needs_epoch = True
-            if batch.uncertain:
+            if batch.uncertain or self._options.transactional_id is not None:
                 self._outbox.finished(batch)
                 self._fail(batch, f"the broker no longer knows this producer ({error.name})", may_be_written=True)
             else:
@@ -317,9 +424,12 @@ class Producer:
             self._fail(batch, why, may_be_written=batch.uncertain)
 
     def _fail(self, batch: Batch, why: str, *, may_be_written: bool = False) -> None:
+        self._failed = self._failed or why
         for written in batch.tokens:
             if not written.done():
                 written.set_exception(NotWritten(why, may_be_written=may_be_written))
+                if self._options.transactional_id is not None:
+                    written.exception()  # the end of the transaction tells, so nobody need look at each record
         self._progressed()
 
     def _progressed(self) -> None:
