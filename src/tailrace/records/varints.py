@@ -9,6 +9,7 @@ from typing import Final
 from tailrace.model.faults import CorruptBatch
 
 VARINT_MAX_BYTES: Final = 10  # for 64 bits
+UNSIGNED_END: Final = 2**64
 
 
 def unsigned_varint(value: int) -> bytes:
@@ -42,10 +43,10 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
     for following in range(position + 2, position + VARINT_MAX_BYTES):
         byte = data[following]
         value |= (byte & 0x7F) << shift
-        if byte < 0x80:
+        if byte < 0x80 and value < UNSIGNED_END:
             return value >> 1 ^ -(value & 1), following + 1
         shift += 7
-    raise CorruptBatch(f"varint in the batch has more than {VARINT_MAX_BYTES} bytes")
+    raise CorruptBatch("varint in the batch has more than 64 bits")
 
 
 def read_unsigned_varint(data: bytes, position: int) -> tuple[int, int]:

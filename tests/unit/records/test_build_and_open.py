@@ -115,7 +115,8 @@ def test_a_batch_needs_records() -> None:
         pytest.param(record(0, 1, -1, -1, 0), 1, "offset delta 1", id="offset above the last"),
         pytest.param(record(0, -1, -1, -1, 0), 1, "offset delta -1", id="offset below the first"),
         pytest.param(plain + plain, 2, "offset delta 0 after 0", id="offset twice"),
-        pytest.param(b"\xff" * 12, 1, "more than 10 bytes", id="endless number"),
+        pytest.param(b"\xff" * 12, 1, "more than 64 bits", id="endless number"),
+        pytest.param(b"\x80" * 9 + b"\x02" + b"\0" * 9, 1, "more than 64 bits", id="number of 65 bits"),
         pytest.param(record(0, 0, b"\xff\xff\xff\xff\xff\xff"), 1, "truncated", id="number at the end"),
     ],
 )

@@ -3,10 +3,14 @@
 Nearly all varints take one byte, and the rest nearly always two, so each round handles only varints with more bytes.
 """
 
+from typing import Final
+
 import numpy as np
 
 from tailrace.model.faults import CorruptBatch
 from tailrace.records.varints import VARINT_MAX_BYTES
+
+LAST_SHIFT: Final = 7 * (VARINT_MAX_BYTES - 1)
 
 
 def read_varints(data: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -19,11 +23,13 @@ def read_varints(data: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarr
         if not len(longer):
             break
         byte = data[after[longer]]
+        if shift == LAST_SHIFT and (byte & 0x7E).any():
+            raise CorruptBatch("a number in the batch has more than 64 bits")
         value[longer] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
         after[longer] += 1
         longer = longer[byte >= 0x80]
     if len(longer):
-        raise CorruptBatch(f"a number in the batch has more than {VARINT_MAX_BYTES} bytes")
+        raise CorruptBatch("a number in the batch has more than 64 bits")
     return unzigzag(value), after
 
 
