@@ -51,7 +51,7 @@ from tailrace.broker.partitions.read_ahead import ReadAhead
 from tailrace.broker.peers import OwnLevels, Peers
 from tailrace.broker.replication.quorums import Quorums
 from tailrace.broker.replication.vote_journal import VoteJournal
-from tailrace.broker.services import Admin, Groups, Reader, Services, Topics, Transactions, Writer
+from tailrace.broker.services import Admin, ClusterNet, Groups, Reader, Services, Topics, Transactions, Writer
 from tailrace.broker.transactions.coordinator import TransactionCoordinator
 from tailrace.broker.transactions.marker_writing import MarkerWriting
 from tailrace.broker.transactions.offset_commits import OffsetCommits
@@ -62,7 +62,7 @@ from tailrace.log.directory.state_file import Unreadable
 from tailrace.model.addresses import Address
 from tailrace.model.faults import StorageFailed
 from tailrace.model.ids import TopicPartition
-from tailrace.model.listeners import PEER_LISTENER
+from tailrace.model.listeners import KAFKA_LISTENER, PEER_LISTENER
 from tailrace.model.settings import Settings
 from tailrace.model.topics import METADATA_PARTITION, METADATA_TOPIC, TopicSettings
 from tailrace.ports import BadCertificates, Ports
@@ -239,7 +239,9 @@ class Startup:
             ),
             periodic=PeriodicTasks(hosted, metadata, checkpointing, clock, settings, background.spawn),
             read_ahead=read_ahead,
-            services=self._build_services(meta, control, coordinators, requests, hand_overs, read_ahead, registration),
+            services=self._build_services(
+                meta, control, coordinators, requests, hand_overs, read_ahead, registration, certificates, peers
+            ),
         )
 
     def _build_control(self, meta: MetaFile, peers: Peers, hosted: HostedPartitions, metadata: Partition) -> Control:
@@ -287,6 +289,8 @@ class Startup:
         hand_overs: LeaderHandOvers,
         read_ahead: ReadAhead,
         registration: Registration,
+        certificates: Certificates,
+        peers: Peers,
     ) -> Services:
         ports, settings, clock, hosted = self._ports, self._settings, self._ports.clock, control.hosted
         calls, leaders, progress, me = control.calls, control.leaders, control.progress, meta.broker_id
@@ -325,6 +329,7 @@ class Startup:
                 meta.cluster_id,
                 me,
             ),
+            cluster_net=ClusterNet(certificates.net(KAFKA_LISTENER), peers, hosted, me, lambda: registration.endpoints),
         )
 
     async def _listen(self, meta: MetaFile, peers: Peers) -> None:

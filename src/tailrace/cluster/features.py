@@ -113,6 +113,7 @@ LEVELS: Final = (
 FIRST_LEVEL: Final = LEVELS[0].number
 NEWEST_LEVEL: Final = LEVELS[-1].number
 NAMED_ENDPOINTS_LEVEL: Final = 2  # from here on brokers register an endpoint for each of their listeners
+CLIENT_LANE_LEVEL: Final = 2  # from here on a door's client may connect through the peer port
 
 FEATURES_OF_0_1_0: Final[Features] = MappingProxyType(
     {METADATA_VERSION: LevelRange(1, 1), "group.version": LevelRange(1, 1), "transaction.version": LevelRange(1, 2)}

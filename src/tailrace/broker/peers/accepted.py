@@ -114,6 +114,8 @@ class PeerConnection(FramedProtocol):
             if version != 0:
                 raise Refused(Error.UNSUPPORTED_VERSION, f"unsupported version {version} of the hello, only 0 exists")
             greeted = accept(decode_whole(PeerHello, 0, body), me, cluster_id, levels.in_force())
+            if greeted.lane is LaneKind.CLIENT and self._acceptor.serve_client is None:
+                raise Refused(Error.BROKER_NOT_AVAILABLE, "this broker does not serve clients yet")
         except Refused as refused:
             self.send([answer_frame(refusal(refused, me, cluster_id), 0, number)])
             self.close(str(refused))
@@ -132,7 +134,22 @@ class PeerConnection(FramedProtocol):
             release=__version__,
         )
         self.send([answer_frame(answer, 0, number)])
-        self._acceptor.greeted(self)
+        if greeted.lane is LaneKind.CLIENT:
+            self._become_client_connection()
+        else:
+            self._acceptor.greeted(self)
+
+    def _become_client_connection(self) -> None:
+        """From here on the connection carries Kafka's protocol, as one that a client has opened."""
+        transport, self.transport = self.transport, None
+        if transport is None or self._acceptor.serve_client is None:
+            return
+        self.paused = True
+        self._ended.set()
+        self._acceptor.handed_over(self)
+        client = self._acceptor.serve_client()
+        transport.set_protocol(client)
+        client.connection_made(transport)
 
     # Messages after the hello
 

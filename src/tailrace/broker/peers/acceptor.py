@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tailrace.broker.peers.accepted import PeerConnection
 from tailrace.broker.peers.complaints import Complaints
-from tailrace.broker.peers.events import PeerEvents, Serve
+from tailrace.broker.peers.events import PeerEvents, Serve, ServeClient
 from tailrace.broker.peers.hello import Greeted
 from tailrace.broker.peers.lane_kind import LaneKind
 from tailrace.broker.peers.levels import OwnLevels
@@ -48,6 +48,7 @@ class Acceptor:
         self._connections: dict[PeerConnection, None] = {}
         self._by_lane: dict[tuple[BrokerId, LaneKind], PeerConnection] = {}
         self._closed = False
+        self.serve_client: ServeClient | None = None  # makes the protocol that serves a door's client
 
     async def listen(self, net: Net, host: str, port: int) -> int:
         self._listener = await net.listen(lambda: PeerConnection(self), host, port)
@@ -69,6 +70,10 @@ class Acceptor:
         if older is not None:
             older.close_quietly()
         self._on_connected(connection.broker)
+
+    def handed_over(self, connection: PeerConnection) -> None:
+        """The connection is a client's from here on."""
+        self._connections.pop(connection, None)
 
     def level_raised(self, level: int) -> None:
         for connection in list(self._connections):

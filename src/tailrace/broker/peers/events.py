@@ -1,5 +1,6 @@
 """The callbacks for what arrives from peers: Raft messages, fetches, and lanes that come up and go down."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 # Serves a peer's request: takes the broker that sent it (-1: one that asks to join) and the request, returns the
 # declared answer. A `Fault` that it raises is sent as an answer with an error code.
 Serve = Callable[[BrokerId, object], Awaitable[object]]
+
+
+# Makes the protocol of a connection on the client lane, once its hello is accepted.
+ServeClient = Callable[[], asyncio.BaseProtocol]
 
 
 class PeerEvents(Protocol):

@@ -7,6 +7,7 @@ and send JoinCluster.
 from tailrace.broker.peers.lane_kind import LaneKind
 from tailrace.broker.peers.levels import check_level
 from tailrace.broker.peers.unreachable import Refused
+from tailrace.cluster.features import CLIENT_LANE_LEVEL
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import NO_BROKER, BrokerId, Id
 from tailrace.raft.voters import Voter
@@ -41,6 +42,9 @@ def accept(hello: PeerHello, me: Voter, cluster_id: str, level: int) -> Greeted:
         raise Refused(Error.INVALID_REQUEST, f"unknown lane {hello.lane}")
     if joins and hello.lane != LaneKind.CONTROL:
         raise Refused(Error.BROKER_ID_NOT_REGISTERED, "a broker that has not joined yet may only ask to join")
+    if hello.lane == LaneKind.CLIENT and level < CLIENT_LANE_LEVEL:
+        why = f"the client lane needs metadata.version {CLIENT_LANE_LEVEL}, {level} is in force"
+        raise Refused(Error.UNSUPPORTED_VERSION, why)
     check_level(hello, level)
     voter = Voter(BrokerId(hello.broker_id), Id(hello.directory_id))
     return Greeted(voter=voter, lane=LaneKind(hello.lane), joins=joins, hello=hello)

@@ -104,6 +104,14 @@ class OutgoingConnection(FramedProtocol):
         if (unsent := transport.get_write_buffer_size()) > self._unsent_max_bytes:
             self.drop(f"the peer does not read: {unsent} bytes are unsent")
 
+    def release(self) -> asyncio.Transport:
+        """Give the transport away, to another protocol."""
+        transport, self.transport = self.transport, None
+        assert transport is not None
+        self._up = False
+        self.paused = True
+        return transport
+
     def drop(self, why: str) -> None:
         """Close at once; what was not sent yet is lost."""
         self.paused = True

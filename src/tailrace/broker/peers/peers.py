@@ -6,25 +6,28 @@ cluster grows with the number of brokers only.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Final
 
 from tailrace import __version__
 from tailrace.broker.peers.acceptor import Acceptor
+from tailrace.broker.peers.client_opening import ClientOpening
 from tailrace.broker.peers.complaints import Complaints
-from tailrace.broker.peers.events import PeerEvents, Serve
+from tailrace.broker.peers.events import PeerEvents, Serve, ServeClient
 from tailrace.broker.peers.framing import raft_frame_head
 from tailrace.broker.peers.lane import Lane
-from tailrace.broker.peers.lane_kind import LaneKind
+from tailrace.broker.peers.lane_kind import KEPT_LANES, LaneKind
 from tailrace.broker.peers.levels import OwnLevels
+from tailrace.broker.peers.outgoing import OutgoingConnection, open_connection
 from tailrace.broker.peers.raft_codec import pack
 from tailrace.broker.peers.unreachable import Unreachable
 from tailrace.cluster.features import message_version
 from tailrace.model.ids import BrokerId, TopicPartition
-from tailrace.model.limits import RAFT_MESSAGES_GATHERED_MAX, RAFT_MESSAGES_PER_FRAME_MAX
+from tailrace.model.limits import PEER_CONTROL_UNSENT_MAX_BYTES, RAFT_MESSAGES_GATHERED_MAX, RAFT_MESSAGES_PER_FRAME_MAX
 from tailrace.model.settings import Settings
 from tailrace.ports import Ports
+from tailrace.ports.net import P
 from tailrace.raft.messages import Message
 from tailrace.raft.voters import Voter
 from tailrace.wire.messages.peers.hello import Neighbour, PeerHello
@@ -69,13 +72,13 @@ class Peers:
             return
         self._addresses[broker] = (host, port)
         self.lane(broker, LaneKind.CONTROL)
-        for kind in LaneKind:
+        for kind in KEPT_LANES:
             if (lane := self._lanes.get((broker, kind))) is not None:
                 lane.set_address(host, port)
 
     def forget(self, broker: BrokerId) -> None:
         self._addresses.pop(broker, None)
-        for kind in LaneKind:
+        for kind in KEPT_LANES:
             self.drop_lane(broker, kind)
 
     def lane(self, broker: BrokerId, kind: LaneKind) -> Lane:
@@ -83,22 +86,47 @@ class Peers:
         assert broker != self._me.broker, "a broker does not connect to itself"
         lane = self._lanes.get((broker, kind))
         if lane is None:
-            hello = PeerHello(
-                cluster_id=self._cluster_id,
-                broker_id=self._me.broker,
-                directory_id=self._me.directory,
-                to=broker,
-                lane=kind,
-                release=__version__,
-                first_level=self._levels.supported.first,
-                last_level=self._levels.supported.last,
-            )
             lane = self._lanes[broker, kind] = Lane(
-                self._ports, hello, self._events, self._complaints, self._learn_neighbours, self._levels.in_force
+                self._ports,
+                self._hello(broker, kind),
+                self._events,
+                self._complaints,
+                self._learn_neighbours,
+                self._levels.in_force,
             )
             if broker in self._addresses:
                 lane.set_address(*self._addresses[broker])
         return lane
+
+    def _hello(self, broker: BrokerId, kind: LaneKind) -> PeerHello:
+        return PeerHello(
+            cluster_id=self._cluster_id,
+            broker_id=self._me.broker,
+            directory_id=self._me.directory,
+            to=broker,
+            lane=kind,
+            release=__version__,
+            first_level=self._levels.supported.first,
+            last_level=self._levels.supported.last,
+        )
+
+    def serve_clients_with(self, serve: ServeClient) -> None:
+        """Serve the connections of other brokers' client lanes with the protocols that `serve` makes."""
+        self._acceptor.serve_client = serve
+
+    async def connect_client(self, broker: BrokerId, factory: Callable[[], P]) -> P:
+        """Open a connection of its own to a broker, for a client; Unreachable, or Refused, when that fails."""
+        address = self._addresses.get(broker)
+        if address is None:
+            raise Unreachable(f"the address of broker {broker} is not known")
+        opening = ClientOpening(factory)
+        hello = self._hello(broker, LaneKind.CLIENT)
+        await open_connection(
+            self._ports.net,
+            *address,
+            lambda: OutgoingConnection(hello, opening, PEER_CONTROL_UNSENT_MAX_BYTES, self._levels.in_force),
+        )
+        return opening.protocol
 
     def drop_lane(self, broker: BrokerId, kind: LaneKind) -> None:
         lane = self._lanes.pop((broker, kind), None)
@@ -106,7 +134,7 @@ class Peers:
             lane.close()
 
     def _peer_connected(self, broker: BrokerId) -> None:
-        for kind in LaneKind:
+        for kind in KEPT_LANES:
             if (lane := self._lanes.get((broker, kind))) is not None:
                 lane.retry_now()
 

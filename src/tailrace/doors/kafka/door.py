@@ -55,6 +55,7 @@ class KafkaDoor:
         except OSError as error:
             raise CannotListen(self.listener_name, host, port, "--kafka-port", error) from None
         self.services.admin.serve_forwarded_with(self._forwarded.serve)
+        self.services.cluster_net.serve_clients_with(lambda: KafkaConnection(self))
         self._host.spawn(self.close_idle())
 
     def open(self) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tailrace.broker.peers import LaneKind, accepted, acceptor
 from tailrace.broker.peers.framing import request_frame
+from tailrace.broker.peers.lane_kind import KEPT_LANES
 from tailrace.model.ids import NO_ID
 from tailrace.wire.framing import LENGTH_LAYOUT
 from tailrace.wire.messages.peers.leave_cluster import LeaveCluster
@@ -90,7 +91,7 @@ async def until_served(one: Listening) -> None:
 
 @with_listener
 async def test_a_newer_connection_of_a_lane_takes_the_place_of_the_older(one: Listening) -> None:
-    older = [await one.greeted(2, lane) for lane in LaneKind]
+    older = [await one.greeted(2, lane) for lane in KEPT_LANES]
     newer = await one.greeted(2, LaneKind.FETCH)
     assert await older[LaneKind.FETCH].closed()
     await until(lambda: one.notes.lost == [(2, LaneKind.FETCH)])
