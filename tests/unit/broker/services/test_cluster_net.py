@@ -8,7 +8,7 @@ import pytest
 from tailrace.broker.node import Node
 from tailrace.client.asyncio_driver import AsyncioDriver
 from tailrace.client.cluster import Cluster, Limits
-from tailrace.client.consumer import Consumer
+from tailrace.client.consumer import Consumer, Received
 from tailrace.client.producer import Producer
 from tailrace.cluster.features import METADATA_VERSION, SUPPORTED_FEATURES, LevelRange
 from tailrace.model.addresses import Address
@@ -29,7 +29,7 @@ async def write_and_read(cluster: Cluster) -> list[bytes]:
     async with Producer(cluster) as producer:
         sent = [await producer.send(name, name.encode(), partition=0) for name in TOPICS]
         await asyncio.gather(*sent)
-    received = []
+    received: list[Received] = []
     async with Consumer(cluster) as consumer:
         consumer.assign({PartitionName(name, 0): 0 for name in TOPICS})
         while len(received) < len(TOPICS):
