@@ -18,6 +18,7 @@ REQUIRED_PER_BLOCK: Final[Mapping[str, int]] = MappingProxyType(
         "offset_commits": 500,
         "transactions_committed": 200,
         "transactions_aborted": 100,
+        "acknowledged_to_client": 2_000,
     }
 )
 
@@ -48,6 +49,7 @@ class Coverage:
     topics_recreated: int = 0
     refused: int = 0  # batches that got a retriable error
     acknowledged_acks_1: int = 0  # batches
+    acknowledged_to_client: int = 0  # records of our own client
     batches_read: int = 0
     read_from_followers: int = 0  # of the batches read
     metadata_responses: int = 0

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from tailrace.broker.machines.runtime import MachineRuntime
 from tailrace.cluster.controller import Controller
 from tailrace.testing.scenarios.cluster.clients.classic_member import ClassicProtocolMember
+from tailrace.testing.scenarios.cluster.clients.client_workload import ClientWorkload
 from tailrace.testing.scenarios.cluster.clients.consumer_member import ConsumerProtocolMember
 from tailrace.testing.scenarios.cluster.clients.metadata_watcher import MetadataWatcher
 from tailrace.testing.scenarios.cluster.clients.read_committed_consumer import ReadCommittedConsumer
@@ -91,8 +92,10 @@ class Clients:
             self._read_committed_consumer("early", starts_late=False),
             self._read_committed_consumer("late", starts_late=True),
         ]
+        numbers = range(KEPT_PARTITIONS)
+        self._own = [ClientWorkload(self._router(f"c{number}"), KEPT_TOPIC, number) for number in numbers]
         self._all: list[Client] = [*self.writers, self._reader, self._metadata_watcher, self._recreator]
-        self._all += [rival_controllers, *members, *self._transactions, *self._read_committed]
+        self._all += [rival_controllers, *members, *self._transactions, *self._read_committed, *self._own]
 
     def _router(self, name: str) -> Router:
         return Router(self._ports, self._world.random, name, lambda: [server.name for server in self._servers])
@@ -148,7 +151,8 @@ class Clients:
     def busy(self) -> str | None:
         """The clients that have not finished yet."""
         busy = self._writing
-        others: list[TopicRecreator | ReadCommittedConsumer] = [self._recreator, *self._read_committed]
+        others: list[TopicRecreator | ReadCommittedConsumer | ClientWorkload]
+        others = [self._recreator, *self._read_committed, *self._own]
         busy += [client.name for client in others if client.stopping and not client.done]
         return f"these clients have not finished: {', '.join(busy)}" if busy else None
 
@@ -166,6 +170,7 @@ class Clients:
     def count(self, coverage: Coverage) -> None:
         coverage.acknowledged = sum(writer.acknowledged for writer in self.writers)
         coverage.acknowledged_acks_1 = sum(writer.acknowledged_acks_1 for writer in self.writers)
+        coverage.acknowledged_to_client = sum(client.acknowledged for client in self._own)
         coverage.refused = sum(writer.refused for writer in self.writers)
         coverage.batches_read, coverage.read_from_followers = self._reader.batches, self._reader.from_followers
         coverage.metadata_responses = self._metadata_watcher.responses
