@@ -1,4 +1,4 @@
-"""The Kafka client of `topic`, `group`, `produce`, `consume`, `bench` and `demo`: confluent-kafka, imported on use.
+"""The Kafka client of `group`, `produce`, `consume`, `bench` and `demo`: confluent-kafka, imported on use.
 
 These commands use only Kafka's protocol, so they work with any Kafka broker. librdkafka waits long and silently for a
 broker that is down, so the address is checked first. Its errors become sentences, and its own log lines are kept off
@@ -103,11 +103,11 @@ def _settings(bootstrap: str) -> dict[str, Any]:
             "this command needs the Kafka client confluent-kafka, which is not installed.\n"
             'Install it with: pip install "tailrace[client]"'
         ) from None
-    _check_reachable(bootstrap)
+    check_reachable(bootstrap)
     return {"bootstrap.servers": bootstrap, "client.id": "tailrace-cli", "log_level": 0, "error_cb": _ignore}
 
 
-def _check_reachable(bootstrap: str) -> None:
+def check_reachable(bootstrap: str) -> None:
     """Fail unless one of the addresses accepts a connection."""
     reason = ""
     for address in bootstrap.split(","):

@@ -1,15 +1,25 @@
 """`tailrace topic …`: create, show, alter and delete topics."""
 
-from concurrent.futures import Future
 from typing import Annotated
 
 import typer
 
-from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, DEFAULT_BOOTSTRAP, Bootstrap, Json, admin, answer, asking
+from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, Json
+from tailrace.cli.client.own_client import ask, connected, sentence
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table, say
 from tailrace.cli.topics.facts import TopicFacts, topic_facts
 from tailrace.cli.usage import Command
+from tailrace.client.admin import (
+    Results,
+    change_topic_settings,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    list_topics,
+)
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.create_topics import NewTopic, NewTopicConfig
 
 commands = typer.Typer(
     no_args_is_help=True,
@@ -54,13 +64,14 @@ def create(
     for name in names:
         if names.count(name) > 1:
             raise Misused(f"topic {name} is named twice: name each topic once. Nothing was created.")
-    client = admin(bootstrap)
-    from confluent_kafka.admin import NewTopic
-
-    wanted = [NewTopic(name, partitions, replication_factor, config=settings) for name in names]
-    with asking(bootstrap, "create topics"):
-        answers = client.create_topics(wanted, request_timeout=ANSWER_TIMEOUT_S)
-    _report(answers, bootstrap, "create", "created", "TOPIC_ALREADY_EXISTS" if if_not_exists else None)
+    configs = tuple(NewTopicConfig(name=key, value=value) for key, value in settings.items())
+    wanted = [
+        NewTopic(name=name, num_partitions=partitions, replication_factor=replication_factor, configs=configs)
+        for name in names
+    ]
+    with connected(bootstrap) as cluster:
+        results = ask(create_topics(cluster, wanted))
+    _report(results, "created", Error.TOPIC_ALREADY_EXISTS if if_not_exists else None)
 
 
 @commands.command("list", cls=Command)
@@ -78,9 +89,8 @@ def list_(
       tailrace topic list
       tailrace topic list --json | jq -r '.[] | select(.partitions > 1) | .name'
     """
-    client = admin(bootstrap)
-    with asking(bootstrap, "list topics"):
-        topics = client.list_topics(timeout=ANSWER_TIMEOUT_S).topics
+    with connected(bootstrap) as cluster:
+        topics = {one.name: one for one in ask(list_topics(cluster)) if one.name is not None}
     found = sorted(name for name in topics if internal or not name.startswith("__"))
     if json:
         print_json([{"name": name, "partitions": len(topics[name].partitions)} for name in found])
@@ -105,7 +115,8 @@ def describe(
       tailrace topic describe orders
       tailrace topic describe orders --json | jq '.[0].partitions[0].end_offset'
     """
-    facts = [topic_facts(admin(bootstrap), name, bootstrap, all_settings=settings) for name in names]
+    with connected(bootstrap) as cluster:
+        facts = [ask(topic_facts(cluster, name, all_settings=settings)) for name in names]
     if json:
         print_json(facts)
         return
@@ -136,24 +147,11 @@ def alter(
     changes: dict[str, str | None] = {**_pairs(config), **dict.fromkeys(unset or ())}
     if not changes and partitions is None:
         raise Misused("nothing to change: give --config, --unset or --partitions.")
-    client = admin(bootstrap)
-    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
-
-    if changes:
-        entries = [
-            ConfigEntry(
-                key, value, incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
-            )
-            for key, value in changes.items()
-        ]
-        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
-        with asking(bootstrap, f"change topic {name}"):
-            (future,) = client.incremental_alter_configs([resource], request_timeout=ANSWER_TIMEOUT_S).values()
-        answer(future, bootstrap, f"change topic {name}")
-    if partitions is not None:
-        with asking(bootstrap, f"add partitions to {name}"):
-            grown = client.create_partitions([NewPartitions(name, partitions)], request_timeout=ANSWER_TIMEOUT_S)
-        answer(grown[name], bootstrap, f"change {name} to {partitions} partitions")
+    with connected(bootstrap) as cluster:
+        if changes:
+            ask(change_topic_settings(cluster, name, changes))
+        if partitions is not None:
+            ask(create_partitions(cluster, name, partitions))
     say(f"changed {name}")
 
 
@@ -169,26 +167,21 @@ def delete(
     Example:
       tailrace topic delete orders payments
     """
-    client = admin(bootstrap)
-    with asking(bootstrap, "delete topics"):
-        answers = client.delete_topics(names, request_timeout=ANSWER_TIMEOUT_S)
-    _report(answers, bootstrap, "delete", "deleted", "UNKNOWN_TOPIC_OR_PART" if if_exists else None)
+    with connected(bootstrap) as cluster:
+        results = ask(delete_topics(cluster, names))
+    _report(results, "deleted", Error.UNKNOWN_TOPIC_OR_PARTITION if if_exists else None)
 
 
-def _report(answers: "dict[str, Future[None]]", bootstrap: str, verb: str, done: str, ignored: str | None) -> None:
-    """Print the result for each topic, and fail if any failed. `ignored` is the name of an error that is no failure."""
+def _report(results: Results, done: str, ignored: Error | None) -> None:
+    """Print the result for each topic, and fail if any failed. `ignored` is an error that is no failure."""
     failures = []
-    for name, future in answers.items():
-        error = future.exception(2 * ANSWER_TIMEOUT_S)
-        if error is not None and ignored is not None and getattr(error.args[0], "name", str)() == ignored:
-            say(f"{name}: nothing to do")
-            continue
-        try:
-            answer(future, bootstrap, f"{verb} topic {name}")
-        except Failed as failure:
-            failures.append(str(failure))
-        else:
+    for name, refused in results.items():
+        if refused is None:
             say(f"{done} {name}")
+        elif refused.error is ignored:
+            say(f"{name}: nothing to do")
+        else:
+            failures.append(sentence(refused))
     if failures:
         raise Failed("\n".join(failures))
 

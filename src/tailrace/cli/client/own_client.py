@@ -1,0 +1,47 @@
+"""The client of commands that need only admin requests: our own, so they need no extra package.
+
+It speaks Kafka's protocol, so these commands work with any Kafka broker.
+"""
+
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, check_reachable
+from tailrace.cli.failure import Failed
+from tailrace.client.blocking_driver import BlockingDriver
+from tailrace.client.cluster import Cluster, Limits
+from tailrace.client.driver import run_blocking
+from tailrace.client.faults import ClientError, Refused
+from tailrace.model.addresses import parse_addresses
+
+T = TypeVar("T")
+
+LIMITS: Final = Limits(request_s=ANSWER_TIMEOUT_S, retry_s=ANSWER_TIMEOUT_S, unknown_s=0.0)
+
+
+@contextmanager
+def connected(bootstrap: str) -> Iterator[Cluster]:
+    """The cluster that one of these brokers belongs to. The errors of the client become `Failed`."""
+    check_reachable(bootstrap)
+    driver = BlockingDriver("tailrace-cli", timeout_s=ANSWER_TIMEOUT_S)
+    cluster = Cluster(driver, parse_addresses(bootstrap), LIMITS)
+    try:
+        yield cluster
+    except Refused as refused:
+        raise Failed(sentence(refused)) from None
+    except ClientError as error:
+        raise Failed(f"{error}.") from None
+    finally:
+        cluster.close()
+
+
+def ask(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a call of the client."""
+    return run_blocking(work)
+
+
+def sentence(refused: Refused) -> str:
+    """What the broker refused and why, with the name of the error code in brackets."""
+    text, name = str(refused).rstrip("."), refused.error.name
+    return f"{text}." if text.endswith(name) else f"{text} [{name}]."
