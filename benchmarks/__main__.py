@@ -25,6 +25,7 @@ from benchmarks.cases.replicated import replicated
 from benchmarks.cases.single import single
 from benchmarks.cases.spark import spark
 from benchmarks.cases.steady import steady
+from benchmarks.cases.tls import tls
 from benchmarks.cases.transactions import transactions
 from benchmarks.machine import machine_outcomes, scratch
 from benchmarks.outcomes import Outcome
@@ -55,6 +56,7 @@ CLUSTER_CASES: Final[dict[str, Case]] = {  # these always start our brokers, wit
     "replicated": partial(replicated, fsync="never"),
     "replicated-always": partial(replicated, fsync="always"),
     "nearest": nearest,
+    "tls": tls,
     "many": many_partitions,
     "failover": failover,
 }

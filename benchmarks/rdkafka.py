@@ -46,6 +46,7 @@ class Work:
     value_bytes: int
     partitions: int = 1  # producers fill them evenly; a consumer reads only the first
     rack: str = ""  # of a consumer
+    truststore: str = ""  # a PEM file: connect with TLS
     acks: int = 1
     rate: int = 0  # messages per second, for `latency`
 
@@ -82,7 +83,8 @@ class Client:
         self.library: Final = load_library()
         error = ctypes.create_string_buffer(512)
         conf = ctypes.c_void_p(self.library.rd_kafka_conf_new())
-        for name, value in {"bootstrap.servers": f"{work.host}:{work.port}", **settings}.items():
+        secured = {"security.protocol": "SSL", "ssl.ca.location": work.truststore} if work.truststore else {}
+        for name, value in {"bootstrap.servers": f"{work.host}:{work.port}", **secured, **settings}.items():
             if self.library.rd_kafka_conf_set(conf, name.encode(), value.encode(), error, len(error)):
                 raise Refused(error.value.decode())
         self.handle: Final = ctypes.c_void_p(self.library.rd_kafka_new(kind, conf, error, len(error)))
