@@ -31,6 +31,8 @@ class Refused(ClientError):
 
     def __init__(self, code: int, what: str, message: str | None = None) -> None:
         self.error = error_of(code)
+        self.what = what
+        self.message = message  # of the broker
         super().__init__(f"cannot {what}: {message or self.error.name}")
 
     @property

@@ -100,12 +100,18 @@ def test_without_the_kafka_client_the_error_says_how_to_install_it() -> None:
     assert 'pip install "tailrace[client]"' in ran.stderr
 
 
-def test_topic_commands_need_no_kafka_client() -> None:
+def test_topic_and_group_commands_need_no_kafka_client() -> None:
     hide = "import sys; sys.modules['confluent_kafka'] = None; from tailrace.cli.main import main; sys.exit(main())"
     with Broker() as broker:
-        for words in (["create", "orders", "-p", "2"], ["list"], ["describe", "orders"], ["delete", "orders"]):
+        for words in (
+            "topic create orders",
+            "topic list",
+            "topic describe orders",
+            "group list",
+            "topic delete orders",
+        ):
             ran = subprocess.run(
-                [sys.executable, "-c", hide, "topic", *words, "-b", broker.bootstrap],
+                [sys.executable, "-c", hide, *words.split(), "-b", broker.bootstrap],
                 capture_output=True,
                 text=True,
                 env=environment(),

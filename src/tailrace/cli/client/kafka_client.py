@@ -1,4 +1,4 @@
-"""The Kafka client of `group`, `produce`, `consume`, `bench` and `demo`: confluent-kafka, imported on use.
+"""The Kafka client of `produce`, `consume`, `bench` and `demo`: confluent-kafka, imported on use.
 
 These commands use only Kafka's protocol, so they work with any Kafka broker. librdkafka waits long and silently for a
 broker that is down, so the address is checked first. Its errors become sentences, and its own log lines are kept off

@@ -43,5 +43,6 @@ def ask(work: Coroutine[Any, Any, T]) -> T:
 
 def sentence(refused: Refused) -> str:
     """What the broker refused and why, with the name of the error code in brackets."""
-    text, name = str(refused).rstrip("."), refused.error.name
-    return f"{text}." if text.endswith(name) else f"{text} [{name}]."
+    name = refused.error.name
+    why = (refused.message or name.replace("_", " ").capitalize()).rstrip(".")
+    return f"cannot {refused.what}: {why} [{name}]."

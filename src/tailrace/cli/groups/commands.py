@@ -1,19 +1,23 @@
 """`tailrace group …`: show consumer groups and their lag, reset their offsets, delete them."""
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, DEFAULT_BOOTSTRAP, Bootstrap, Json, admin, answer, asking
+from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, Json
+from tailrace.cli.client.own_client import ask, connected, sentence
 from tailrace.cli.failure import Failed
 from tailrace.cli.groups.facts import GroupFacts, group_facts, words
 from tailrace.cli.groups.reset import OffsetChange, ResetTarget, plan
 from tailrace.cli.output import print_json, print_table, say, show_each
 from tailrace.cli.usage import Command
-
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
+from tailrace.client.cluster import Cluster
+from tailrace.client.faults import Refused
+from tailrace.client.group_admin import delete_groups, list_groups
+from tailrace.client.offsets import commit_offsets
+from tailrace.model.ids import PartitionName
+from tailrace.wire.errors import Error
 
 commands = typer.Typer(
     no_args_is_help=True,
@@ -35,12 +39,9 @@ def list_(json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
       tailrace group list
       tailrace group list --json | jq -r '.[] | select(.state == "stable") | .group'
     """
-    client = admin(bootstrap)
-    with asking(bootstrap, "list groups"):
-        found = client.list_consumer_groups(request_timeout=ANSWER_TIMEOUT_S).result(2 * ANSWER_TIMEOUT_S)
-    if found.errors:
-        raise Failed(f"cannot list groups: not every broker answered: {found.errors[0]}.")
-    groups = sorted((one.group_id, one.type.name.lower(), words(one.state.name)) for one in found.valid)
+    with connected(bootstrap) as cluster:
+        found = ask(list_groups(cluster))
+    groups = [(one.group_id, one.group_type.lower() or "classic", words(one.group_state)) for one in found]
     if json:
         print_json([{"group": name, "type": kind, "state": state} for name, kind, state in groups])
         return
@@ -57,8 +58,8 @@ def describe(names: Names, json: Json = False, bootstrap: Bootstrap = DEFAULT_BO
       tailrace group describe billing
       tailrace group describe billing --json | jq '[.[0].offsets[].lag] | add'
     """
-    client = admin(bootstrap)
-    show_each(names, lambda name: group_facts(client, name, bootstrap), _show, json=json)
+    with connected(bootstrap) as cluster:
+        show_each(names, lambda name: ask(group_facts(cluster, name)), _show, json=json)
 
 
 @commands.command("reset-offsets", cls=Command)
@@ -93,11 +94,11 @@ def reset_offsets(
       tailrace group reset-offsets billing --back 2h
       tailrace group reset-offsets billing --topic orders --to-earliest --execute
     """
-    client = admin(bootstrap)
     target = ResetTarget(to_earliest, to_latest, to_offset, to_time, back)
-    changes = plan(client, name, topic or (), target, int(time.time() * 1000), bootstrap)
-    if execute:
-        _commit(client, name, changes, bootstrap)
+    with connected(bootstrap) as cluster:
+        changes = ask(plan(cluster, name, topic or (), target, int(time.time() * 1000)))
+        if execute:
+            _commit(cluster, name, changes)
     if json:
         print_json([change._asdict() for change in changes])
     else:
@@ -114,36 +115,26 @@ def delete(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     Example:
       tailrace group delete billing
     """
-    client = admin(bootstrap)
-    with asking(bootstrap, "delete groups"):
-        answers = client.delete_consumer_groups(names, request_timeout=ANSWER_TIMEOUT_S)
+    with connected(bootstrap) as cluster:
+        results = ask(delete_groups(cluster, names))
     failures = []
-    for name, future in answers.items():
-        try:
-            answer(future, bootstrap, f"delete group {name}")
+    for name, refused in results.items():
+        if refused is None:
             say(f"deleted {name}")
-        except Failed as failure:
-            hint = f"\n{_stop_members(name)}" if "NON_EMPTY_GROUP" in str(failure) else ""
-            failures.append(f"{failure}{hint}")
+        else:
+            hint = f"\n{_stop_members(name)}" if refused.error is Error.NON_EMPTY_GROUP else ""
+            failures.append(f"{sentence(refused)}{hint}")
     if failures:
         raise Failed("\n".join(failures))
 
 
-def _commit(client: "AdminClient", group: str, changes: list[OffsetChange], bootstrap: str) -> None:
-    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-
-    what = f"reset group {group}"
-    wanted = [TopicPartition(one.topic, one.partition, one.after) for one in changes]
-    with asking(bootstrap, what):
-        (future,) = client.alter_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=ANSWER_TIMEOUT_S
-        ).values()
-    for one in answer(future, bootstrap, what).topic_partitions:
-        if one.error is not None:
-            problem = f"{one.topic}-{one.partition}: {one.error.str()}"
-            raise Failed(
-                f"cannot {what}: {problem}.\nOnly members can commit while the group has any. {_stop_members(group)}"
-            )
+def _commit(cluster: Cluster, group: str, changes: list[OffsetChange]) -> None:
+    try:
+        ask(commit_offsets(cluster, group, {PartitionName(one.topic, one.partition): one.after for one in changes}))
+    except Refused as refused:
+        raise Failed(
+            f"{sentence(refused)}\nOnly members can commit while the group has any. {_stop_members(group)}"
+        ) from None
 
 
 def _stop_members(group: str) -> str:
