@@ -76,7 +76,7 @@ def subscribed_topics(metadata: Iterable[bytes]) -> frozenset[str] | None:
 def decode_subscription(data: bytes) -> ConsumerProtocolSubscription:
     """Raises `InconsistentProtocol` if it cannot be decoded."""
     try:
-        found, _ = decode(ConsumerProtocolSubscription, _version(data), data, VERSION_LAYOUT.size)
+        found, _ = decode(ConsumerProtocolSubscription, version_of(data), data, VERSION_LAYOUT.size)
     except WireError as error:
         raise InconsistentProtocol(f"Invalid consumer protocol subscription: {error}.") from None
     return found
@@ -85,7 +85,7 @@ def decode_subscription(data: bytes) -> ConsumerProtocolSubscription:
 def decode_assignment(data: bytes, topics: Topics) -> PartitionSet:
     """The assigned partitions of existing topics; none, if it cannot be decoded."""
     try:
-        found, _ = decode(ConsumerProtocolAssignment, _version(data), data, VERSION_LAYOUT.size)
+        found, _ = decode(ConsumerProtocolAssignment, version_of(data), data, VERSION_LAYOUT.size)
     except WireError:
         return ()
     return resolve_partitions(found.assigned_partitions, topics)
@@ -105,11 +105,12 @@ def encode_assignment(partitions: PartitionSet, topics: Topics, subscription: by
             ConsumerProtocolPartitions(topic=name, partitions=some) for name, some in named if name is not None
         )
     )
-    version = _version(subscription)
+    version = version_of(subscription)
     return VERSION_LAYOUT.pack(version) + encode(value, version)
 
 
-def _version(data: bytes) -> int:
+def version_of(data: bytes) -> int:
+    """The version of a subscription or an assignment, or the newest that we know if that is older."""
     if len(data) < VERSION_LAYOUT.size:
         raise WireError(f"{len(data)} bytes are too short for a version")
     found: int = VERSION_LAYOUT.unpack_from(data)[0]
