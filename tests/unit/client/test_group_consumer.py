@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections import Counter
+from contextlib import suppress
 from typing import Any, Literal
 
 import pytest
@@ -55,10 +56,17 @@ class Application:
             while not self.stopping:
                 for record in await self.consumer.poll(max_records=5, timeout_s=0.3):
                     self.processed[record.partition.partition, record.offset] += 1
+            with suppress(AssignmentLost):
+                await self.consumer.commit()
 
     @property
     def assignment(self) -> tuple[PartitionName, ...]:
         return () if self.consumer is None else self.consumer.assignment
+
+    @property
+    def is_assigned(self) -> bool:
+        """The coordinator has assigned partitions, which it may not read yet."""
+        return self.consumer is not None and bool(self.consumer._membership.assignment)
 
     async def stop(self) -> None:
         self.stopping = True
@@ -103,6 +111,10 @@ def shared(*applications: Application) -> bool:
     """Whether these own every partition, each of them once, and each application some."""
     owned = [one for application in applications for one in application.assignment]
     return sorted(owned) == EVERY and all(application.assignment for application in applications)
+
+
+def coordinator(brokers: Brokers) -> int:
+    return next(one for one in brokers.ids if brokers.replica(one, "__consumer_offsets").leads)
 
 
 @both
@@ -151,8 +163,7 @@ async def test_members_go_on_when_the_coordinator_dies(brokers: Brokers, protoco
     await brokers.until(lambda: shared(first, second))
     await source.produce(60)
     await brokers.until(lambda: all(processed[one] for one in source.written))
-    coordinator = next(one for one in brokers.ids if brokers.replica(one, "__consumer_offsets").leads)
-    brokers.kill(coordinator)
+    brokers.kill(coordinator(brokers))
     await source.produce(60)
     await brokers.until(lambda: all(processed[one] for one in source.written))
     await first.stop()
@@ -341,3 +352,128 @@ async def test_a_topic_that_is_created_later_is_read(brokers: Brokers, protocol:
     await brokers.elapse(3.0)
     await make_topic(brokers)
     await brokers.until(lambda: shared(application))
+
+
+@both
+@simulated(count=1, **QUICK_GROUPS)
+async def test_processed_records_are_committed_from_time_to_time(brokers: Brokers, protocol: Protocol) -> None:
+    await make_topic(brokers)
+    processed: Counter[tuple[int, int]] = Counter()
+    source = Source(brokers)
+    await source.produce(60)
+    first = Application(brokers, "m1", processed, protocol=protocol)
+    await brokers.until(lambda: all(processed[one] for one in source.written))
+    await brokers.elapse(1.0)
+    await first.crash()
+    second = Application(brokers, "m2", processed, protocol=protocol)
+    await source.produce(60)
+    await brokers.until(lambda: all(processed[one] for one in source.written))
+    assert shared(second)
+    assert set(processed.values()) == {1}
+
+
+@both
+@simulated(count=1, **QUICK_GROUPS)
+async def test_commits_go_on_while_members_come_and_go(brokers: Brokers, protocol: Protocol) -> None:
+    """A commit may be on its way while the member's epoch rises: it is sent again with the new one."""
+    await make_topic(brokers)
+    source = Source(brokers)
+    await source.produce(600)
+    client = SimulatedClient(brokers.world, "b1", name="m1")
+    processed: Counter[tuple[int, int]] = Counter()
+    options = GroupOptions(
+        protocol=protocol, heartbeat_interval_ms=100, session_timeout_ms=2000, commits_automatically=False
+    )
+
+    async def work() -> None:
+        async with GroupConsumer(client.cluster, "g", ["t"], options) as consumer, asyncio.timeout(60):
+            while not all(processed[one] for one in source.written):
+                for record in await consumer.poll(max_records=1, timeout_s=0.1):
+                    processed[record.partition.partition, record.offset] += 1
+                await consumer.commit()
+
+    working = asyncio.ensure_future(client.run(work()))
+    for turn in range(8):
+        other = Application(brokers, f"m{2 + turn}", processed, protocol=protocol)
+        await brokers.until(lambda other=other: bool(other.assignment) or working.done())  # type: ignore[misc]
+        await other.stop()
+    await working
+    assert set(processed.values()) == {1}
+
+
+@both
+@simulated(count=1, **QUICK_GROUPS)
+async def test_partitions_that_are_lost_before_they_are_read(brokers: Brokers, protocol: Protocol) -> None:
+    """The network breaks between an assignment and the look-up of its offsets, for longer than the session."""
+    await make_topic(brokers)
+    first = Application(brokers, "m1", Counter(), protocol=protocol)
+    await brokers.until(lambda: first.is_assigned and not first.assignment)
+    brokers.world.network.cut("m1", "b1")
+    second = Application(brokers, "m2", Counter(), protocol=protocol)
+    await brokers.until(lambda: shared(second))
+    brokers.world.network.heal()
+    await brokers.until(lambda: shared(first, second))
+    await brokers.elapse(1.0)
+    assert shared(first, second)
+
+
+@both
+@simulated(offsets_topic_num_partitions=1, **QUICK_GROUPS)
+async def test_members_follow_a_coordinator_that_moves(brokers: Brokers, protocol: Protocol) -> None:
+    """The old one lives on, and says that it is the coordinator no more."""
+    await make_topic(brokers)
+    processed: Counter[tuple[int, int]] = Counter()
+    source = Source(brokers)
+    first, second = (Application(brokers, f"m{one}", processed, protocol=protocol) for one in (1, 2))
+    await brokers.until(lambda: shared(first, second))
+    before = coordinator(brokers)
+    others = [one for one in brokers.ids if one != before]
+    for other in others:
+        brokers.world.network.cut(f"b{before}", f"b{other}")
+    await brokers.until(lambda: any(brokers.replica(one, "__consumer_offsets").leads for one in others))
+    brokers.world.network.heal()
+    await brokers.until(lambda: not brokers.replica(before, "__consumer_offsets").leads)
+    await source.produce(60)
+    await brokers.until(lambda: all(processed[one] for one in source.written))
+    await first.stop()
+    await brokers.until(lambda: shared(second), within_seconds=1.5)
+    await second.stop()
+    await source.check_that_all_is_committed()
+
+
+@both
+@simulated(count=1, **QUICK_GROUPS)
+async def test_a_member_leaves_while_it_waits_for_the_others(brokers: Brokers, protocol: Protocol) -> None:
+    await make_topic(brokers)
+    client = SimulatedClient(brokers.world, "b1", name="m1")
+    options = GroupOptions(protocol=protocol, heartbeat_interval_ms=100, session_timeout_ms=2000)
+    first = GroupConsumer(client.cluster, "g", ["t"], options)
+
+    def epoch() -> int:
+        identity = first._membership.identity
+        return -1 if identity is None else identity.epoch
+
+    async def poll(after: int) -> None:
+        async with asyncio.timeout(20):
+            while epoch() <= after or sorted(first.assignment) != EVERY:
+                await first.poll(timeout_s=0.01)
+
+    await client.run(poll(after=-1))
+    before = epoch()
+    second = Application(brokers, "m2", Counter(), protocol=protocol)
+    await brokers.elapse(1.0)  # the first does not come back: the second waits for its partitions
+    await second.stop()
+    began = brokers.world.loop.time()
+    await client.run(poll(after=before))
+    assert brokers.world.loop.time() - began < 1.0, "nobody waits for the member that has left"
+    await client.run(first.close())
+
+
+@simulated(count=1, **QUICK_GROUPS)
+async def test_a_member_joins_again_as_soon_as_its_partitions_are_released(brokers: Brokers) -> None:
+    await make_topic(brokers)
+    slow: dict[str, Any] = {"heartbeat_interval_ms": 1500, "session_timeout_ms": 6000}
+    first = Application(brokers, "m1", Counter(), **slow)
+    await brokers.until(lambda: shared(first))
+    second = Application(brokers, "m2", Counter(), **slow)
+    await brokers.until(lambda: shared(first, second), within_seconds=1.7)  # one heartbeat, not two
