@@ -42,6 +42,9 @@ class AsyncioDriver:
     def jitter(self, low: float, high: float) -> float:
         return self._random.uniform(low, high)
 
+    def new_id(self) -> bytes:
+        return self._random.new_id()
+
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 

@@ -142,6 +142,9 @@ class BlockingDriver:
     def jitter(self, low: float, high: float) -> float:
         return self._random.uniform(low, high)
 
+    def new_id(self) -> bytes:
+        return self._random.new_id()
+
     async def sleep(self, seconds: float) -> None:
         pause(seconds)
 

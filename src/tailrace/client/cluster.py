@@ -56,6 +56,13 @@ class Cluster:
         self._bootstrap = bootstrap
         self._links: dict[Address, Link] = {}
 
+    def lane(self, limits: Limits) -> "Cluster":
+        """The same cluster over connections of its own, for requests that a broker may hold for long: it answers a
+        connection in order, so that others would have to wait behind them. The caller closes it."""
+        lane = Cluster(self.driver, self._bootstrap, limits)
+        lane.map = self.map
+        return lane
+
     def close(self) -> None:
         links, self._links = self._links, {}
         for link in links.values():
@@ -68,18 +75,19 @@ class Cluster:
         link = self._links.get(address)
         if link is not None and link.is_open:
             return link
-        return await self.driver.share(("connect", address), lambda: self._connect(address))
+        return await self.driver.share(("connect", self, address), lambda: self._connect(address))
 
     async def _connect(self, address: Address) -> Link:
         link = self._links[address] = await self.driver.within(self.limits.request_s, self.driver.connect(address))
         return link
 
-    async def call(self, address: Address, request: object) -> Any:
-        """Send a request to one broker. `Retry` when it does not answer: the broker is forgotten until metadata or the
-        bootstrap addresses name it again."""
+    async def call(self, address: Address, request: object, within_s: float | None = None) -> Any:
+        """Send a request to one broker. `Retry` when it does not answer within `request_s`, or the time given: the
+        broker is forgotten until metadata or the bootstrap addresses name it again."""
+        within_s = self.limits.request_s if within_s is None else within_s
         try:
             link = await self.link(address)
-            return await self.driver.within(self.limits.request_s, link.call(request))
+            return await self.driver.within(within_s, link.call(request))
         except (OSError, TimeoutError) as error:
             self.drop(address)
             raise Retry(f"{address} does not answer: {_reason(error)}") from None
@@ -118,7 +126,7 @@ class Cluster:
             self.map.update(response)
             return response
 
-        return await self.driver.share(("metadata", names, create), ask)
+        return await self.driver.share(("metadata", self, names, create), ask)
 
     async def leader(self, partition: PartitionName, *, create: bool = False) -> Address:
         """The address of a partition's leader; `Retry` while there is none, `Refused` if the topic is not there."""
@@ -201,9 +209,9 @@ class Cluster:
             self.map.forget_leader(partition)
         raise Refused(code, what, getattr(answer, "error_message", None))
 
-    async def call_coordinator(self, kind: int, name: str, request: object) -> Any:
-        """One attempt: send a request to a coordinator. The caller passes errors to `coordinator_failed`."""
-        return await self.call(await self.coordinator(kind, name), request)
+    async def call_coordinator(self, kind: int, name: str, request: object, within_s: float | None = None) -> Any:
+        """One attempt: send a request to a coordinator. The caller passes errors to `check_coordinated`."""
+        return await self.call(await self.coordinator(kind, name), request, within_s)
 
     def check_coordinated(self, kind: int, name: str, code: int, what: str, message: str | None = None) -> None:
         """Raise `Refused` unless the code is NONE, and forget a coordinator that is none."""

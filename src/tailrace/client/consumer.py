@@ -76,6 +76,7 @@ class Consumer:
         self._fetches: dict[Address, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()  # records came, or a fetch ended
         self._failure: ClientError | None = None
+        self._interrupted = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -106,15 +107,22 @@ class Consumer:
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 raise failure
-            taken = self._take(max_records)
-            await self._fetch_more()
+            await self._find_missing_leaders()
+            taken = self._take(max_records)  # nothing waits from here on: a caller that gives up loses no records
+            self._fetch_more()
             left_s = deadline - self._cluster.driver.now()
-            if taken or left_s <= 0:
+            if taken or left_s <= 0 or self._interrupted:
+                self._interrupted = False
                 return taken
             self._changed.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(left_s, self._next_retry_s())):
                     await self._changed.wait()
+
+    def interrupt(self) -> None:
+        """Let the `poll` that waits, or else the next one, return at once, with the records that are there."""
+        self._interrupted = True
+        self._changed.set()
 
     def _next_retry_s(self) -> float:
         """How long until a partition may be fetched again after an error."""
@@ -140,15 +148,20 @@ class Consumer:
 
     # Fetching
 
-    async def _fetch_more(self) -> None:
-        """Start a fetch from each leader that has none under way and whose partitions have no records left."""
+    def _wanted(self) -> list[PartitionName]:
+        """The partitions to fetch now: without records, and not left alone after an error."""
         now = self._cluster.driver.now()
-        wanted = [one for one, found in self._assigned.items() if not found.records and found.retry_at <= now]
-        by_leader: dict[Address, list[PartitionName]] = {}
-        unknown = [one for one in wanted if self._cluster.map.leader(one) is None]
+        return [one for one, found in self._assigned.items() if not found.records and found.retry_at <= now]
+
+    async def _find_missing_leaders(self) -> None:
+        unknown = [one for one in self._wanted() if self._cluster.map.leader(one) is None]
         if unknown:
             await self._find_leaders(unknown)
-        for one in wanted:
+
+    def _fetch_more(self) -> None:
+        """Start a fetch from each leader that has none under way and whose partitions have no records left."""
+        by_leader: dict[Address, list[PartitionName]] = {}
+        for one in self._wanted():
             address = self._cluster.map.leader(one)
             if address is not None:
                 by_leader.setdefault(address, []).append(one)

@@ -41,6 +41,10 @@ class Driver(Protocol):
         """A random number between the two."""
         ...
 
+    def new_id(self) -> bytes:
+        """Sixteen random bytes."""
+        ...
+
     async def sleep(self, seconds: float) -> None: ...
 
     async def within(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:

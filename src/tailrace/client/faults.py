@@ -40,6 +40,10 @@ class Refused(ClientError):
         return self.error.retriable
 
 
+class AssignmentLost(ClientError):
+    """A member of a group cannot commit: others own its partitions by now, and process again what was not committed."""
+
+
 class Unavailable(ClientError):
     """Nobody could serve a request within its deadline; the message has the last reason."""
 
