@@ -224,6 +224,15 @@ class Partition:
                 raise fault
             await self._commit_waiters.until(self.log.end)
 
+    def when_committed(self, done: WhenReached) -> None:
+        """As `committed`, with a callback: `done(None)`, or `done(fault)`."""
+        if self.high_watermark >= self.log.end:
+            done(None)
+        elif (fault := self._commit_fault()) is not None:
+            done(fault)
+        else:
+            self._commit_waiters.add(self.log.end, done)
+
     async def begin_at(self, start: int) -> bool:
         """Delete records below `start`, as the metadata says; False: this replica's high watermark is lower yet."""
         if start <= self.high_watermark:
