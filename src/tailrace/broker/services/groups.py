@@ -5,7 +5,7 @@ raises `NotCoordinator`. A call returns, even if it only reads, when the high wa
 its result was computed.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -99,6 +99,8 @@ class OffsetReader(NamedTuple):
 
 CommittedOffsets = Mapping[PartitionName, Committed | None]  # None: unstable, an open transaction has committed another
 
+WhenCommitted = Callable[[list[Fault | None] | Exception], None]  # called with the faults, or with an error of our own
+
 
 class Groups:
     def __init__(
@@ -156,30 +158,34 @@ class Groups:
 
     # Offsets
 
-    async def commit_offsets(
+    def commit_offsets(
         self,
         who: Caller,
         group_id: str,
         member: MemberId,
         generation: int,
         offsets: Sequence[OffsetToCommit],
+        done: "WhenCommitted",
         *,
         kept_ms: int = KEPT_BY_DEFAULT,
         knows_epochs: bool,
-    ) -> list[Fault | None]:
-        """Commit all valid offsets in one write; returns for each offset its fault, or None. `knows_epochs`: the client
-        knows that members of the consumer protocol have member epochs instead of a generation."""
+    ) -> None:
+        """Commit all valid offsets in one write, and call `done` with the fault of each offset, or None.
+
+        `knows_epochs`: the client knows that members of the consumer protocol have member epochs, not a generation."""
         faults, committable = self.committable(offsets, kept_ms)
-        if committable:
-            try:
-                await self._coordinator.local(group_id).act(
-                    lambda machine, turn: machine.commit(
-                        group_id, member, generation, committable, turn, knows_epochs=knows_epochs
-                    )
-                )
-            except Fault as fault:
-                return [one or fault for one in faults]
-        return faults
+        if not committable:
+            done(faults)
+            return
+        try:
+            self._coordinator.local(group_id).act_soon(
+                lambda machine, turn: machine.commit(
+                    group_id, member, generation, committable, turn, knows_epochs=knows_epochs
+                ),
+                partial(_committed, faults, done),
+            )
+        except Fault as fault:
+            _committed(faults, done, None, fault)
 
     def committable(
         self, offsets: Sequence[OffsetToCommit], kept_ms: int = KEPT_BY_DEFAULT
@@ -298,6 +304,15 @@ def _join(
 
 def _sync(group_id: str, wanted: SyncRequest, machine: GroupMachine, ticket: Ticket, turn: GroupTurn) -> None:
     machine.sync(group_id, wanted, ticket, turn)
+
+
+def _committed(faults: "list[Fault | None]", done: WhenCommitted, _: object, fault: Exception | None) -> None:
+    if fault is None:
+        done(faults)
+    elif isinstance(fault, Fault):
+        done([one or fault for one in faults])
+    else:
+        done(fault)
 
 
 def _listed(states: Container[str], kinds: Container[str], machine: GroupMachine) -> "list[ListedGroup]":
