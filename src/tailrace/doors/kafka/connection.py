@@ -327,6 +327,9 @@ class KafkaConnection(FramedProtocol):
         if not self._reading:
             self._reading = True
             self.transport.resume_reading()
+        if not (self.buffered_bytes or self._ended):
+            self.paused = False
+            return
         self._gathering = True
         self.time_slice.begin()
         self.resume_frames()
