@@ -250,9 +250,11 @@ class Partition:
     def hears_quorum(self) -> bool:
         """Whether a majority is connected now and has fetched recently. Followers whose connection is lost may elect
         another leader at any moment, so only a leader that passes this check may answer reads of its state."""
+        voters = self.replica.voters
+        if voters == (self.me,):
+            return True
         since = self._clock.monotonic() - self.replica.timing.check_quorum_s
         connected = [session.broker for session in self.member.sessions if session.confirmed_at >= since]
-        voters = self.replica.voters
         return sum(voter == self.me or voter.broker in connected for voter in voters) >= majority(len(voters))
 
     # Reading
