@@ -191,33 +191,35 @@ class Groups:
         self, offsets: Sequence[OffsetToCommit], kept_ms: int = KEPT_BY_DEFAULT
     ) -> tuple[list[Fault | None], Mapping[PartitionName, Committed]]:
         """For each offset the fault that prevents its commit, or None; and the offsets without a fault."""
-        places = [self._place(one) for one in offsets]
         now_ms = self._ports.clock.wall_ms()
         expires_ms = kept_ms if kept_ms == KEPT_BY_DEFAULT else min(max(0, now_ms + kept_ms), LAST_MS)
-        committable = {
-            place: Committed(
-                offset=one.offset,
-                leader_epoch=one.leader_epoch,
-                metadata=one.metadata,
-                committed_ms=now_ms,
-                expires_ms=expires_ms,
-            )
-            for one, place in zip(offsets, places, strict=True)
-            if isinstance(place, PartitionName)
-        }
-        return [place if isinstance(place, Fault) else None for place in places], committable
+        faults: list[Fault | None] = []
+        committable: dict[PartitionName, Committed] = {}
+        for topic, partition, offset, leader_epoch, metadata in offsets:
+            if isinstance(topic, Fault):
+                faults.append(topic)
+                continue
+            fault = self._refusal(topic, partition, metadata)
+            faults.append(fault)
+            if fault is None:
+                committable[PartitionName(topic.name, partition)] = Committed(
+                    offset=offset,
+                    leader_epoch=leader_epoch,
+                    metadata=metadata,
+                    committed_ms=now_ms,
+                    expires_ms=expires_ms,
+                )
+        return faults, committable
 
-    def _place(self, one: OffsetToCommit) -> PartitionName | Fault:
-        """The partition of an offset, or why it cannot be committed."""
-        if isinstance(one.topic, Fault):
-            return one.topic
-        if not 0 <= one.partition < len(one.topic.partitions):
-            return UnknownTopic(f"there is no partition {one.topic.name}-{one.partition}")
+    def _refusal(self, topic: Topic, partition: int, metadata: str) -> Fault | None:
+        """Why an offset cannot be committed; None: it can."""
+        if not 0 <= partition < len(topic.partitions):
+            return UnknownTopic(f"there is no partition {topic.name}-{partition}")
         try:
-            check_metadata(one.metadata, self._offset_metadata_max_bytes)
+            check_metadata(metadata, self._offset_metadata_max_bytes)
         except Fault as fault:
-            return fault
-        return PartitionName(one.topic.name, one.partition)
+            return fault.with_traceback(None)
+        return None
 
     async def committed_offsets(self, who: Caller, group_id: str, reader: OffsetReader) -> CommittedOffsets:
         """All committed offsets of a group."""

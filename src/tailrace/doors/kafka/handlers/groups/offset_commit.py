@@ -47,19 +47,13 @@ def offset_commit_response(
     request: OffsetCommitRequest, call: Call, faults: Sequence[Fault | None]
 ) -> OffsetCommitResponse:
     left = iter(faults)
-    return OffsetCommitResponse(
-        topics=tuple(
-            CommittedTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=tuple(
-                    CommittedPartition(partition=one.partition, error_code=_code(next(left), call))
-                    for one in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
-    )
+    topics = []
+    for topic in request.topics:
+        results = [
+            CommittedPartition(partition=one.partition, error_code=_code(next(left), call)) for one in topic.partitions
+        ]
+        topics.append(CommittedTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(results)))
+    return OffsetCommitResponse(topics=tuple(topics))
 
 
 OFFSET_COMMIT: Final = Deferred(begin_offset_commit, offset_commit_response)
@@ -67,7 +61,7 @@ OFFSET_COMMIT: Final = Deferred(begin_offset_commit, offset_commit_response)
 
 def _code(fault: Fault | None, call: Call) -> int:
     if fault is None:
-        return Error.NONE
+        return 0
     if isinstance(fault, GroupNotFound) and call.version < FIRST_TO_KNOW_OF_GROUPS:
         return Error.ILLEGAL_GENERATION
     return error_of(fault)
