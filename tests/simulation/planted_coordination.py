@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tailrace.broker.machines.runtime import M, MachineRuntime
 from tailrace.broker.partitions import partition as partitions
+from tailrace.broker.partitions.offset_waiters import WhenReached
 from tailrace.broker.transactions.verification import Verification
 from tailrace.groups.classic.group import ClassicGroup
 from tailrace.groups.consumer import reconciling
@@ -64,11 +65,16 @@ def offsets_of_aborted_transactions_count() -> AbstractContextManager[None]:
     return replaced(ReplayedGroups, "_end_transaction", end)
 
 
-def coordinator_answers_before_it_is_committed() -> AbstractContextManager[None]:
+@contextmanager
+def coordinator_answers_before_it_is_committed() -> Iterator[None]:
     async def settled(coordinator: MachineRuntime[M]) -> None:
         coordinator._require_leadership()
 
-    return replaced(MachineRuntime, "settled", settled)
+    def when_settled(coordinator: MachineRuntime[M], done: WhenReached) -> None:
+        done(None)
+
+    with replaced(MachineRuntime, "settled", settled), replaced(MachineRuntime, "when_settled", when_settled):
+        yield
 
 
 def commits_of_an_old_generation() -> AbstractContextManager[None]:

@@ -58,6 +58,8 @@ def entry(group_id: str, place: PartitionName, committed: Committed | None) -> E
 
 def check_metadata(metadata: str, max_size: int) -> None:
     """`offset.metadata.max.bytes` is named in bytes, but Kafka compares a Java string's length: UTF-16 code units."""
+    if 2 * len(metadata) <= max_size:  # a character has one or two code units
+        return
     size = len(metadata.encode("utf-16-le")) // 2
     if size > max_size:
         raise OffsetMetadataTooLarge(f"Offset metadata of {size} characters; offset.metadata.max.bytes is {max_size}.")

@@ -8,6 +8,7 @@ version. Those of KIP-848 are in `consumer/records.py`.
 
 import struct
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Final, NamedTuple, get_args
 
@@ -15,7 +16,7 @@ from tailrace.cluster.features import record_version
 from tailrace.groups.consumer.records import ConsumerKey, ConsumerValue
 from tailrace.model.ids import NO_ID, Id
 from tailrace.records.record import NewRecord, Record
-from tailrace.wire.compile import decode, encode
+from tailrace.wire.compile import decode, encode_into
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import Int32, Int64, declaration, record, wire
 from tailrace.wire.schema import struct as part
@@ -104,17 +105,27 @@ KINDS: Final[Mapping[int, tuple[type[Key], type[Value]]]] = MappingProxyType(
 
 def encode_entry(entry: Entry, level: int, timestamp_ms: int) -> NewRecord:
     """The record of an entry at a level of metadata.version."""
-    key_type = declaration(type(entry.key)).number
-    key = NUMBER.pack(key_type) + encode(entry.key, key_type)
-    version = record_version(level, KINDS[key_type][1].__name__)
-    value = None if entry.value is None else _value(entry.value, version)
-    return NewRecord(key=key, value=value, timestamp=timestamp_ms)
-
-
-def _value(value: Value, version: int) -> bytes:
+    key_class: type = type(entry.key)
+    key_type, version = _numbers(key_class, level)
+    value = entry.value
     if isinstance(value, OffsetCommitValue) and value.expire_timestamp != -1:
         version = 1  # the only version with an expiry time
-    return NUMBER.pack(version) + encode(value, version)
+    return NewRecord(
+        None if value is None else _numbered(version, value), _numbered(key_type, entry.key), timestamp=timestamp_ms
+    )
+
+
+@cache
+def _numbers(key_class: type, level: int) -> tuple[int, int]:
+    """The type of a key, and the version of its value at a level of metadata.version."""
+    key_type = declaration(key_class).number
+    return key_type, record_version(level, KINDS[key_type][1].__name__)
+
+
+def _numbered(number: int, part: Key | Value) -> bytes:
+    out = bytearray(NUMBER.pack(number))
+    encode_into(out, part, number)
+    return bytes(out)
 
 
 def decode_entry(stored: Record) -> Entry:

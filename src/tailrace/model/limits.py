@@ -80,6 +80,7 @@ PARTITIONS_PER_BROKER_MAX: Final = 100_000  # an empty partition takes some 4 Ki
 
 # Coordinators
 COORDINATOR_LOG_CUT_MIN_RECORDS: Final = 100_000  # in a coordinator's partition; a shorter log loads within seconds
+COORDINATOR_BATCH_MAX_RECORDS: Final = 1_000  # of the requests of one turn of the loop; one request may have more
 ALARMS_PER_TURN_MAX: Final = 1_000  # handled at once, each may write a record: after a pause, all may be due
 
 # Groups

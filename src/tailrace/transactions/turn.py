@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tailrace.model.alarms import Alarms
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import PartitionName
+from tailrace.model.transitions import Transition
 from tailrace.transactions.records import Entry
 from tailrace.transactions.states import TRANSITIONS, Cause, Move, State
 from tailrace.transactions.transaction import Producer, Transaction, entry
@@ -55,7 +56,7 @@ class TransactionTurn:
     def step(self, transaction: Transaction, cause: Cause) -> State:
         """The next state by the table; the transition is recorded in `moves`."""
         to = TRANSITIONS[transaction.state, cause]
-        self.moves.append((transaction.transactional_id, Move(transaction.state, cause, to)))
+        self.moves.append((transaction.transactional_id, Transition(transaction.state, cause, to)))
         return to
 
     def write(self, transaction: Transaction) -> Transaction:

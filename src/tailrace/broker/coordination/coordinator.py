@@ -8,6 +8,7 @@ few logs.
 
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from struct import unpack
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -29,6 +30,8 @@ from tailrace.ports import Ports
 from tailrace.wire.messages.peers.move_start import MoveStart
 
 LOG_LENGTH_CHECK_S: Final = 300.0
+HASHES_KEPT_MAX: Final = 10_000  # of names
+HASHED_ONCE_MAX_CHARS: Final = 256
 
 S = TypeVar("S", bound=PartitionCoordinator[Any, Any])
 
@@ -145,8 +148,15 @@ class Coordinator(Generic[S]):
 
 def partition_of(name: str, partitions: int) -> int:
     """Java's `hashCode` of the name, made positive as Kafka does."""
+    return (_hash_once(name) if len(name) <= HASHED_ONCE_MAX_CHARS else _hash(name)) % partitions
+
+
+def _hash(name: str) -> int:
     value = 0
     data = name.encode("utf-16-be", "surrogatepass")
     for unit in unpack(f">{len(data) // 2}H", data):
         value = (31 * value + unit) & 0xFFFFFFFF
-    return (0 if value == 0x80000000 else value if value < 0x80000000 else 0x100000000 - value) % partitions
+    return 0 if value == 0x80000000 else value if value < 0x80000000 else 0x100000000 - value
+
+
+_hash_once: Final = lru_cache(HASHES_KEPT_MAX)(_hash)  # a client names its group in every request

@@ -4,15 +4,22 @@ Requests go through `act`: the machine processes one in a turn, the turn's recor
 other results, answers and messages, are sent when the records are committed. Timeouts work the same way: the machine
 sets alarms, and when the first is due it gets a turn. When leadership is lost all of this is dropped.
 
+Frequent requests go through `act_soon`: those of one turn of the loop are processed one after the other, their records
+are appended as one batch, and one waiter releases all answers. Each still has its own result or fault; only a batch
+that cannot be appended or committed fails all of them.
+
 The log grows with every request, and a new leader replays all of it. So a coordinator from time to time rewrites its
 live state: the log is then complete from where that began, and can start there (`Coordinator.keep_logs_short`).
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from tailrace.broker.machines.gathered_records import GatheredRecords
 from tailrace.broker.machines.leadership_term import LeadershipTerm
 from tailrace.broker.machines.runtime import Codec, MachineRuntime
 from tailrace.broker.partitions.partition import Partition
@@ -28,13 +35,14 @@ from tailrace.model.faults import (
     UnknownTopic,
 )
 from tailrace.model.ids import TopicPartition
-from tailrace.model.proposal import Proposal
+from tailrace.model.limits import COORDINATOR_BATCH_MAX_RECORDS
 from tailrace.ports import Ports
 
 REWRITTEN_AT_TIMES: Final = 4  # the log is rewritten when it has this many times the live records
 
 T = TypeVar("T")
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
+Done = Callable[[Any, Exception | None], None]  # called with a request's result, or with its fault
 
 
 class AnyTurn(Protocol):
@@ -56,6 +64,19 @@ M = TypeVar("M", bound=TimedMachine)
 U = TypeVar("U", bound=AnyTurn)
 
 
+class Request(Generic[M, U]):
+    """A request on its way through the machine."""
+
+    __slots__ = ("done", "fault", "handler", "result", "turn")
+
+    def __init__(self, handler: Callable[[M, U], Any], done: Done) -> None:
+        self.handler = handler
+        self.done = done
+        self.turn: U | None = None
+        self.result: Any = None
+        self.fault: Exception | None = None  # a `Fault`, or an error of our own
+
+
 class PartitionCoordinator(Generic[M, U]):
     def __init__(
         self,
@@ -71,6 +92,8 @@ class PartitionCoordinator(Generic[M, U]):
         self._spawn = spawn
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
+        self._queued: deque[Request[M, U]] = deque()  # for the batch of this turn of the loop
+        self._turns_scheduled = False
         self._term = LeadershipTerm(
             partition,
             build,
@@ -95,18 +118,23 @@ class PartitionCoordinator(Generic[M, U]):
         self._term.leader_changed()
 
     async def act(self, handler: Callable[[M, U], T]) -> T:
-        """Give the machine a turn; returns the handler's result when the turn's records are committed."""
-        coordinator = self._serving()
-        turn = self._turn(coordinator.machine)
+        """Give the machine a turn now; returns the handler's result when the turn's records are committed."""
+        answered: asyncio.Future[tuple[T, Exception | None]] = asyncio.get_running_loop().create_future()
+        self._take_turns(deque([Request(handler, partial(_answer, answered))]))
+        result, fault = await answered
         try:
-            result = await coordinator.write(lambda machine: self._decide(machine, handler, turn))
-        except Fault as fault:
-            problem = as_coordinator_fault(fault)
-            self._failed(turn, problem)
-            self._check_runtime(coordinator)
-            raise problem from None
-        self._done(turn)
+            if fault is not None:
+                raise fault
+        finally:
+            del answered, fault  # a fault refers to this frame: together they would be a reference cycle
         return result
+
+    def act_soon(self, handler: Callable[[M, U], object], done: Done) -> None:
+        """As `act`, in one batch with all other requests of this turn of the loop, and with a callback. Raises the
+        fault if the machine does not serve."""
+        self._serving()
+        self._queued.append(Request(handler, done))
+        self._schedule_turns()
 
     async def ask(self, question: Callable[[M], T]) -> T:
         """Read the machine; returns the answer when everything it may have seen is committed."""
@@ -160,11 +188,74 @@ class PartitionCoordinator(Generic[M, U]):
             raise CoordinatorLoading(f"{self._term.partition.name} is being loaded")
         raise NotCoordinator(f"this broker does not lead {self._term.partition.name}")
 
-    def _decide(self, machine: M, handler: Callable[[M, U], T], turn: U) -> Proposal[T]:
+    def _schedule_turns(self) -> None:
+        if not self._turns_scheduled:
+            self._turns_scheduled = True
+            asyncio.get_running_loop().call_soon(self._take_queued_turns)
+
+    def _take_queued_turns(self) -> None:
+        """An answer may bring the next request of its client at once, which is then queued for the next turn."""
+        self._turns_scheduled = False
+        self._take_turns(self._queued)
+        if self._queued:
+            self._schedule_turns()
+
+    def _take_turns(self, requests: "deque[Request[M, U]]") -> None:
+        """Give the machine a turn for each request, and append the records of all turns together. Requests beyond
+        what a batch may hold are left in the queue."""
+        coordinator: MachineRuntime[M] | None = None
+        taken: list[Request[M, U]] = []
         try:
-            return Proposal(handler(machine, turn), turn.records)
-        finally:
-            self._set_timer(machine)
+            coordinator = self._serving()
+            gathered = coordinator.gather()
+            while requests and gathered.count < COORDINATOR_BATCH_MAX_RECORDS:
+                request = requests.popleft()
+                taken.append(request)
+                self._take_turn(request, coordinator, gathered)
+            self._set_timer(coordinator.machine)
+            coordinator.append(gathered)
+        except Fault as fault:
+            taken += requests
+            requests.clear()
+            self._settled(coordinator, taken, fault.with_traceback(None))
+            return
+        coordinator.when_settled(partial(self._settled, coordinator, taken))
+
+    def _take_turn(self, request: "Request[M, U]", coordinator: MachineRuntime[M], gathered: GatheredRecords) -> None:
+        """A refused request has its own fault, and changes nothing for the others."""
+        request.turn = turn = self._turn(coordinator.machine)
+        try:
+            request.result = self._decide(coordinator.machine, request.handler, turn)
+            if turn.records:
+                coordinator.apply(turn.records, gathered)
+        except Fault as fault:
+            request.fault = as_coordinator_fault(fault).with_traceback(None)
+        except Exception as error:
+            request.fault = error
+
+    def _decide(self, machine: M, handler: Callable[[M, U], T], turn: U) -> T:
+        return handler(machine, turn)
+
+    def _settled(
+        self, coordinator: MachineRuntime[M] | None, requests: "Sequence[Request[M, U]]", fault: Fault | None
+    ) -> None:
+        """Answer requests: what they have seen and written is committed, or it cannot be, which is the fault of all."""
+        problem = None if fault is None else as_coordinator_fault(fault)
+        is_faultless = True
+        for request in requests:
+            request.fault = problem or request.fault
+            if request.fault is not None:
+                is_faultless = False
+            if request.turn is None:
+                continue
+            if request.fault is None:
+                self._done(request.turn)
+            elif isinstance(request.fault, Fault):
+                self._failed(request.turn, request.fault)
+        if coordinator is not None and not is_faultless:
+            self._check_runtime(coordinator)
+        for request in requests:
+            request.done(request.result, request.fault)
 
     def _check_runtime(self, coordinator: MachineRuntime[M]) -> None:
         """After a fault: rebuild the machine if it may differ from the log; drop it if leadership is lost."""
@@ -200,6 +291,12 @@ class PartitionCoordinator(Generic[M, U]):
     async def _ring(self) -> None:
         with suppress(Fault):  # clients that were to be answered have got the fault
             await self.act(lambda machine, turn: machine.ring(turn))
+
+
+def _answer(answered: "asyncio.Future[tuple[Any, Exception | None]]", result: Any, fault: Exception | None) -> None:
+    """The fault is part of the result: a caller that was cancelled meanwhile would leave an exception unretrieved."""
+    if not answered.done():
+        answered.set_result((result, fault))
 
 
 def as_coordinator_fault(fault: Fault) -> Fault:

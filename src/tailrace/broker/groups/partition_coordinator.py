@@ -54,11 +54,12 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
         self._waiting[ticket] = None
         try:
             await self.act(lambda machine, turn: handler(machine, ticket, turn))
-            return await ticket
+            answer = await ticket
         finally:
             self._waiting.pop(ticket, None)
-            if ticket.done() and not ticket.cancelled():
-                ticket.exception()  # mark it as retrieved: the same fault was raised already
+        if isinstance(answer, Fault):
+            raise answer
+        return answer
 
     def names_to_match(self, group_id: str, expression: str | None, tried: KnownMatches) -> dict[str, list[str]]:
         """Topic names that a member's next heartbeat would match against regular expressions, blocking the loop."""
@@ -165,11 +166,8 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
             self._answer(ticket, NotCoordinator(f"this broker no longer leads {self._term.partition.name}"))
 
     def _answer(self, ticket: Any, answer: Answer) -> None:
-        if ticket.done():
-            return
-        if isinstance(answer, Fault):
-            ticket.set_exception(answer)
-        else:
+        """A fault is a result of the ticket: as its exception it would have to be retrieved, even if nobody waits."""
+        if not ticket.done():
             ticket.set_result(answer)
 
 

@@ -6,6 +6,10 @@ reads, and faults, wait as well until everything they may have seen is committed
 crash. If the append fails nothing is replayed, so the replayed state stays correct; but a machine may also keep state
 that is not in the log, such as waiting members, so it is dropped then (`is_broken`).
 
+Several requests can share a batch (`gather`, `apply`, `append`). Each is decided on the state that the ones before it
+left, so records are then replayed before they are appended, and a machine whose append fails must be dropped. All of
+that happens in one turn of the loop: nobody else sees a machine that is ahead of its log.
+
 A leader that was replaced without knowing it must not answer: after the wait, an answer is returned only if a majority
 is connected and has fetched within the check-quorum time. When leadership is lost the whole runtime is dropped with its
 machine; the next leader builds its own by replay.
@@ -13,9 +17,12 @@ machine; the next leader builds its own by replay.
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tailrace.broker.later_release import unknown_record
+from tailrace.broker.machines.gathered_records import Encode, GatheredRecords
+from tailrace.broker.partitions.offset_waiters import WhenReached
 from tailrace.broker.partitions.partition import Partition
 from tailrace.cluster.features import record_version
 from tailrace.model.faults import Fault, NotLeader
@@ -23,7 +30,6 @@ from tailrace.model.frozen import frozen
 from tailrace.model.ids import Epoch
 from tailrace.model.proposal import InTransaction, Proposal, TransactionEnded
 from tailrace.ports import Clock
-from tailrace.records.build import build_batch
 from tailrace.records.control import Marker, read_control
 from tailrace.records.header import BatchHeader
 from tailrace.records.opened import batches, open_batch
@@ -46,7 +52,7 @@ T = TypeVar("T")
 class Codec:
     """The encoding of a machine's records in its log."""
 
-    encode: Callable[[Any, int, int], NewRecord]  # of a record, a level of metadata.version, and a timestamp in ms
+    encode: Encode
     decode: Callable[[Record], Any]
 
 
@@ -79,36 +85,43 @@ class MachineRuntime(Generic[M]):
 
     async def write(self, handler: Callable[[M], Proposal[T]]) -> T:
         """Run a handler, append the records it proposes, and return its answer when they are committed."""
-        self._require_leadership()
+        gathered = self.gather()
         try:
             proposal = handler(self.machine)
         except Fault:
             await self.settled()
             raise
         if proposal.records:
-            self._append(proposal.records)
+            gathered.add(proposal.records)
+            self.append(gathered)
+            self._replay(proposal.records)
         await self.settled()
         return proposal.answer
 
-    def _append(self, records: Sequence[object]) -> None:
+    # Requests that share a batch
+
+    def gather(self) -> GatheredRecords:
+        """Begin with no records; raises `NotLeader` if this broker cannot append."""
+        self._require_leadership()
+        batch_max_bytes = self.partition.log.settings.max_message_bytes
+        return GatheredRecords(self._codec.encode, self._level(self.machine), self._clock.wall_ms(), batch_max_bytes)
+
+    def apply(self, records: Sequence[object], gathered: GatheredRecords) -> None:
+        """Add the records of a request, and replay them; `append` must follow in the same turn of the loop."""
+        gathered.add(records)
+        self._replay(records)
+
+    def append(self, gathered: GatheredRecords) -> None:
         try:
-            self.partition.append_own(self._batch(records, self._clock.wall_ms()))
+            for batch in gathered.batches():
+                self.partition.append_own(batch)
         except Fault:
             self.is_broken = True
             raise
+
+    def _replay(self, records: Sequence[object]) -> None:
         for record in records:
             self.machine.replay(record)
-
-    def _batch(self, records: Sequence[Any], now_ms: int) -> bytearray:
-        first, level = records[0], self._level(self.machine)
-        if not isinstance(first, InTransaction):
-            return build_batch([self._codec.encode(record, level, now_ms) for record in records])
-        return build_batch(
-            [self._codec.encode(one.record, level, now_ms) for one in records],
-            producer_id=first.producer_id,
-            producer_epoch=first.producer_epoch,
-            transactional=True,
-        )
 
     async def read(self, handler: Callable[[M], T]) -> T:
         self._require_leadership()
@@ -121,6 +134,21 @@ class MachineRuntime(Generic[M]):
     async def settled(self) -> None:
         """Wait until everything the machine has replayed is committed, and check that this broker still leads."""
         await self.partition.committed()
+        self._require_majority()
+
+    def when_settled(self, done: WhenReached) -> None:
+        """As `settled`, with a callback: `done(None)`, or `done(fault)`."""
+        self.partition.when_committed(partial(self._committed, done))
+
+    def _committed(self, done: WhenReached, fault: Fault | None) -> None:
+        if fault is None:
+            try:
+                self._require_majority()
+            except Fault as lost:
+                fault = lost.with_traceback(None)
+        done(fault)
+
+    def _require_majority(self) -> None:
         self._require_leadership()
         if not self.partition.hears_quorum():
             raise NotLeader(f"{self.partition.name}: this broker has lost contact with the majority")

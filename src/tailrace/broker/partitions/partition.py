@@ -224,6 +224,15 @@ class Partition:
                 raise fault
             await self._commit_waiters.until(self.log.end)
 
+    def when_committed(self, done: WhenReached) -> None:
+        """As `committed`, with a callback: `done(None)`, or `done(fault)`."""
+        if self.high_watermark >= self.log.end:
+            done(None)
+        elif (fault := self._commit_fault()) is not None:
+            done(fault)
+        else:
+            self._commit_waiters.add(self.log.end, done)
+
     async def begin_at(self, start: int) -> bool:
         """Delete records below `start`, as the metadata says; False: this replica's high watermark is lower yet."""
         if start <= self.high_watermark:
@@ -241,9 +250,11 @@ class Partition:
     def hears_quorum(self) -> bool:
         """Whether a majority is connected now and has fetched recently. Followers whose connection is lost may elect
         another leader at any moment, so only a leader that passes this check may answer reads of its state."""
+        voters = self.replica.voters
+        if voters == (self.me,):
+            return True
         since = self._clock.monotonic() - self.replica.timing.check_quorum_s
         connected = [session.broker for session in self.member.sessions if session.confirmed_at >= since]
-        voters = self.replica.voters
         return sum(voter == self.me or voter.broker in connected for voter in voters) >= majority(len(voters))
 
     # Reading

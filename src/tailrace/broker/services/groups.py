@@ -5,7 +5,7 @@ raises `NotCoordinator`. A call returns, even if it only reads, when the high wa
 its result was computed.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -99,6 +99,8 @@ class OffsetReader(NamedTuple):
 
 CommittedOffsets = Mapping[PartitionName, Committed | None]  # None: unstable, an open transaction has committed another
 
+WhenCommitted = Callable[[list[Fault | None] | Exception], None]  # called with the faults, or with an error of our own
+
 
 class Groups:
     def __init__(
@@ -156,62 +158,68 @@ class Groups:
 
     # Offsets
 
-    async def commit_offsets(
+    def commit_offsets(
         self,
         who: Caller,
         group_id: str,
         member: MemberId,
         generation: int,
         offsets: Sequence[OffsetToCommit],
+        done: "WhenCommitted",
         *,
         kept_ms: int = KEPT_BY_DEFAULT,
         knows_epochs: bool,
-    ) -> list[Fault | None]:
-        """Commit all valid offsets in one write; returns for each offset its fault, or None. `knows_epochs`: the client
-        knows that members of the consumer protocol have member epochs instead of a generation."""
+    ) -> None:
+        """Commit all valid offsets in one write, and call `done` with the fault of each offset, or None.
+
+        `knows_epochs`: the client knows that members of the consumer protocol have member epochs, not a generation."""
         faults, committable = self.committable(offsets, kept_ms)
-        if committable:
-            try:
-                await self._coordinator.local(group_id).act(
-                    lambda machine, turn: machine.commit(
-                        group_id, member, generation, committable, turn, knows_epochs=knows_epochs
-                    )
-                )
-            except Fault as fault:
-                return [one or fault for one in faults]
-        return faults
+        if not committable:
+            done(faults)
+            return
+        try:
+            self._coordinator.local(group_id).act_soon(
+                lambda machine, turn: machine.commit(
+                    group_id, member, generation, committable, turn, knows_epochs=knows_epochs
+                ),
+                partial(_committed, faults, done),
+            )
+        except Fault as fault:
+            _committed(faults, done, None, fault)
 
     def committable(
         self, offsets: Sequence[OffsetToCommit], kept_ms: int = KEPT_BY_DEFAULT
     ) -> tuple[list[Fault | None], Mapping[PartitionName, Committed]]:
         """For each offset the fault that prevents its commit, or None; and the offsets without a fault."""
-        places = [self._place(one) for one in offsets]
         now_ms = self._ports.clock.wall_ms()
         expires_ms = kept_ms if kept_ms == KEPT_BY_DEFAULT else min(max(0, now_ms + kept_ms), LAST_MS)
-        committable = {
-            place: Committed(
-                offset=one.offset,
-                leader_epoch=one.leader_epoch,
-                metadata=one.metadata,
-                committed_ms=now_ms,
-                expires_ms=expires_ms,
-            )
-            for one, place in zip(offsets, places, strict=True)
-            if isinstance(place, PartitionName)
-        }
-        return [place if isinstance(place, Fault) else None for place in places], committable
+        faults: list[Fault | None] = []
+        committable: dict[PartitionName, Committed] = {}
+        for topic, partition, offset, leader_epoch, metadata in offsets:
+            if isinstance(topic, Fault):
+                faults.append(topic)
+                continue
+            fault = self._refusal(topic, partition, metadata)
+            faults.append(fault)
+            if fault is None:
+                committable[PartitionName(topic.name, partition)] = Committed(
+                    offset=offset,
+                    leader_epoch=leader_epoch,
+                    metadata=metadata,
+                    committed_ms=now_ms,
+                    expires_ms=expires_ms,
+                )
+        return faults, committable
 
-    def _place(self, one: OffsetToCommit) -> PartitionName | Fault:
-        """The partition of an offset, or why it cannot be committed."""
-        if isinstance(one.topic, Fault):
-            return one.topic
-        if not 0 <= one.partition < len(one.topic.partitions):
-            return UnknownTopic(f"there is no partition {one.topic.name}-{one.partition}")
+    def _refusal(self, topic: Topic, partition: int, metadata: str) -> Fault | None:
+        """Why an offset cannot be committed; None: it can."""
+        if not 0 <= partition < len(topic.partitions):
+            return UnknownTopic(f"there is no partition {topic.name}-{partition}")
         try:
-            check_metadata(one.metadata, self._offset_metadata_max_bytes)
+            check_metadata(metadata, self._offset_metadata_max_bytes)
         except Fault as fault:
-            return fault
-        return PartitionName(one.topic.name, one.partition)
+            return fault.with_traceback(None)
+        return None
 
     async def committed_offsets(self, who: Caller, group_id: str, reader: OffsetReader) -> CommittedOffsets:
         """All committed offsets of a group."""
@@ -298,6 +306,15 @@ def _join(
 
 def _sync(group_id: str, wanted: SyncRequest, machine: GroupMachine, ticket: Ticket, turn: GroupTurn) -> None:
     machine.sync(group_id, wanted, ticket, turn)
+
+
+def _committed(faults: "list[Fault | None]", done: WhenCommitted, _: object, fault: Exception | None) -> None:
+    if fault is None:
+        done(faults)
+    elif isinstance(fault, Fault):
+        done([one or fault for one in faults])
+    else:
+        done(fault)
 
 
 def _listed(states: Container[str], kinds: Container[str], machine: GroupMachine) -> "list[ListedGroup]":

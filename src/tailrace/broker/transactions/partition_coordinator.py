@@ -16,7 +16,6 @@ from tailrace.broker.machines.runtime import Codec
 from tailrace.broker.partitions.partition import Partition
 from tailrace.model.faults import ConcurrentTransactions, Fault
 from tailrace.model.ids import Epoch, PartitionName
-from tailrace.model.proposal import Proposal
 from tailrace.ports import Ports
 from tailrace.transactions.records import decode_entry, encode_entry
 from tailrace.transactions.states import Cause
@@ -90,13 +89,13 @@ class TransactionPartitionCoordinator(PartitionCoordinator[Transactions, Transac
 
     def _decide(
         self, machine: Transactions, handler: Callable[[Transactions, TransactionTurn], T], turn: TransactionTurn
-    ) -> Proposal[T]:
+    ) -> T:
         """Requests that wait for an end resume as soon as it is appended; their answers wait until it is committed."""
-        proposal = super()._decide(machine, handler, turn)
+        result = super()._decide(machine, handler, turn)
         for transactional_id, move in turn.moves:
             if move.cause is Cause.MARKED and transactional_id in self._waiting:
                 self._waiting.pop(transactional_id).set()
-        return proposal
+        return result
 
     def _ends(self) -> None:
         super()._ends()

@@ -6,7 +6,7 @@ its bytes, and its answer.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from tailrace.broker.services import Caller, Services
 from tailrace.broker.services.time_slices import TimeSlice
@@ -50,6 +50,15 @@ class Call:
     @property
     def services(self) -> Services:
         return self.client.door.services
+
+
+class Deferred(NamedTuple):
+    """A handler without a task, for frequent requests that wait for the log: `begin` gets the decoded request and
+    calls back with an outcome, at once or later; `response` makes the response of it. An outcome that is an exception
+    is an error of our own, and closes the connection."""
+
+    begin: Callable[[Any, Call, Callable[[Any], None]], None]
+    response: Callable[[Any, Call, Any], Any]
 
 
 class WireCall(Call):

@@ -1,10 +1,11 @@
 """The connection of one client: requests in, responses out, in the order of the requests.
 
-Hot requests (Produce, Fetch) are served inside the callback that received them, others in a task. Produce requests are
-pipelined: several may wait for their acknowledgement at once. Any other request that has to wait blocks the requests
-behind it, whose responses could not be sent earlier anyway. So a client that does not read its responses, or sends
-faster than it is served, fills its socket and not the broker's memory. A request that was begun is completed even if
-the client disconnects; until then the connection counts as open.
+Hot requests (Produce, Fetch) are served inside the callback that received them; deferred ones (OffsetCommit) are begun
+there and answered by a callback; all others run in a task. Produce requests are pipelined: several may wait for their
+acknowledgement at once. Any other request that has to wait blocks the requests behind it, whose responses could not be
+sent earlier anyway. So a client that does not read its responses, or sends faster than it is served, fills its socket
+and not the broker's memory. A request that was begun is completed even if the client disconnects; until then the
+connection counts as open, unless the request is hot or deferred.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import logging
 from collections import deque
 from collections.abc import Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.broker.services import Caller
@@ -176,7 +178,7 @@ class KafkaConnection(FramedProtocol):
             return api, call, self._refuse_version(api, call)
         if api.hot is not None:
             return api, call, api.hot(call)
-        self._serve_in_task(api, call)
+        self._serve_decoded(api, call)
         return api, call, None
 
     def _caller_named(self, client_id: str | None) -> Caller:
@@ -199,24 +201,20 @@ class KafkaConnection(FramedProtocol):
             return unsupported_version(call.correlation_id, api.versions)
         raise WireError(f"{api.name} version {call.version} is not supported, only {api.versions}")
 
-    def _serve_in_task(self, api: Api, call: WireCall) -> None:
+    def _serve_decoded(self, api: Api, call: WireCall) -> None:
         assert api.request is not None
         # Bytes after the last field are ignored, as in Kafka: librdkafka writes a null array as four bytes.
         request: Any = decode(api.request, call.version, call.frame, call.at, api.elements_max)[0]
+        if api.deferred is not None:
+            api.deferred.begin(request, call, partial(self._respond, api, call, request))
+            return
         if api.by_controller:
             call.body = bytes(call.frame[call.at :])
         self._task = asyncio.get_running_loop().create_task(self._serve(api, call, request))
 
     async def _serve(self, api: Api, call: WireCall, request: Any) -> None:
         try:
-            response = await serve(api, request, call)
-            out = bytearray(LENGTH_BYTES)
-            out += response_header(api.key, call.correlation_id, call.version >= api.flexible_since)
-            if isinstance(response, Written):
-                out += response.body
-            else:
-                encode_into(out, response, call.version)
-            LENGTH_LAYOUT.pack_into(out, 0, len(out) - LENGTH_BYTES)
+            answer = _encoded(api, call, await serve(api, request, call))
         except WireError as error:
             self.close(str(error))
             return
@@ -226,7 +224,19 @@ class KafkaConnection(FramedProtocol):
         finally:
             self._task = None
             self._close_in_door()
-        call.reply([out])
+        call.reply(answer)
+
+    def _respond(self, api: Api, call: WireCall, request: Any, outcome: Any) -> None:
+        """Answer a deferred request."""
+        assert api.deferred is not None
+        try:
+            if isinstance(outcome, Exception):
+                raise outcome
+            answer = _encoded(api, call, api.deferred.response(request, call, outcome))
+        except Exception:
+            self.failed(f"{api.name} version {call.version}")
+            return
+        call.reply(answer)
 
     def beside(self, work: Coroutine[Any, Any, None], what: str) -> None:
         """Run a part of a request in its own task; if it fails, close this connection."""
@@ -317,6 +327,9 @@ class KafkaConnection(FramedProtocol):
         if not self._reading:
             self._reading = True
             self.transport.resume_reading()
+        if not (self.buffered_bytes or self._ended):
+            self.paused = False
+            return
         self._gathering = True
         self.time_slice.begin()
         self.resume_frames()
@@ -350,3 +363,15 @@ class KafkaConnection(FramedProtocol):
             else:
                 self._linger = asyncio.get_running_loop().call_later(LINGER_MAX_S, self.transport.abort)
             self.transport = None
+
+
+def _encoded(api: Api, call: WireCall, response: Any) -> Answer:
+    """The frame of a response."""
+    out = bytearray(LENGTH_BYTES)
+    out += response_header(api.key, call.correlation_id, call.version >= api.flexible_since)
+    if isinstance(response, Written):
+        out += response.body
+    else:
+        encode_into(out, response, call.version)
+    LENGTH_LAYOUT.pack_into(out, 0, len(out) - LENGTH_BYTES)
+    return [out]

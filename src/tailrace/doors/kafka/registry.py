@@ -2,14 +2,14 @@
 
 The version ranges are those of Kafka 4.3: clients infer the broker's version from them.
 Hot APIs decode the request and encode the response themselves; all others get a decoded request and return a response,
-in a task.
+in a task, or without one if they are `Deferred`.
 """
 
 from collections.abc import Awaitable, Callable
 from types import MappingProxyType
 from typing import Any, Final
 
-from tailrace.doors.kafka.call import Answer, Call, WireCall
+from tailrace.doors.kafka.call import Answer, Call, Deferred, WireCall
 from tailrace.doors.kafka.handlers.cluster.api_versions import api_versions
 from tailrace.doors.kafka.handlers.cluster.describe_cluster import describe_cluster
 from tailrace.doors.kafka.handlers.cluster.describe_log_dirs import describe_log_dirs
@@ -29,7 +29,7 @@ from tailrace.doors.kafka.handlers.groups.heartbeat import heartbeat
 from tailrace.doors.kafka.handlers.groups.join_group import join_group
 from tailrace.doors.kafka.handlers.groups.leave_group import leave_group
 from tailrace.doors.kafka.handlers.groups.list_groups import list_groups
-from tailrace.doors.kafka.handlers.groups.offset_commit import offset_commit
+from tailrace.doors.kafka.handlers.groups.offset_commit import OFFSET_COMMIT
 from tailrace.doors.kafka.handlers.groups.offset_delete import offset_delete
 from tailrace.doors.kafka.handlers.groups.offset_fetch import offset_fetch
 from tailrace.doors.kafka.handlers.groups.sync_group import sync_group
@@ -70,13 +70,14 @@ class Api:
     request: type | None = None
     handler: Handler | None = None
     hot: HotHandler | None = None
+    deferred: Deferred | None = None
     pipelined: bool = False  # several requests of a connection may wait for their responses at once
     by_controller: bool = False  # other brokers forward it to the controller
     bulky: bool = False  # may be as large as socket.request.max.bytes
     elements_max: int = REQUEST_ELEMENTS_MAX  # in its arrays
 
 
-def _api(key: int, handler: Handler, *, by_controller: bool = False, by_name: bool = False) -> Api:
+def _api(key: int, handler: Handler | Deferred, *, by_controller: bool = False, by_name: bool = False) -> Api:
     one = MESSAGES[key]
     declared = declaration(one.request)
     return Api(
@@ -85,7 +86,8 @@ def _api(key: int, handler: Handler, *, by_controller: bool = False, by_name: bo
         versions=declared.versions,
         flexible_since=declared.flexible.first,
         request=one.request,
-        handler=handler,
+        handler=None if isinstance(handler, Deferred) else handler,
+        deferred=handler if isinstance(handler, Deferred) else None,
         by_controller=by_controller,
         elements_max=REQUEST_ELEMENTS_BY_NAME_MAX if by_name else REQUEST_ELEMENTS_MAX,
     )
@@ -97,7 +99,7 @@ _TABLE: Final = (
     Api(key=1, name="Fetch", versions=Versions(4, 18), flexible_since=12, hot=fetch),
     _api(2, list_offsets, by_name=True),
     _api(3, metadata, by_name=True),
-    _api(8, offset_commit, by_name=True),
+    _api(8, OFFSET_COMMIT, by_name=True),
     _api(9, offset_fetch, by_name=True),
     _api(10, find_coordinator, by_name=True),
     _api(11, join_group),

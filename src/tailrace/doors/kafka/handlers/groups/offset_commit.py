@@ -5,10 +5,12 @@ A group without members accepts commits from any client: administrators reset of
 assign partitions themselves store theirs.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
-from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.handlers.groups.offsets_to_commit import by_topic, find_topic, offsets_to_commit
+from tailrace.broker.services.groups import WhenCommitted
+from tailrace.doors.kafka.call import Call, Deferred
+from tailrace.doors.kafka.handlers.groups.offsets_to_commit import find_topic, offsets_to_commit
 from tailrace.groups.requests import MemberId
 from tailrace.model.faults import Fault, GroupNotFound
 from tailrace.model.ids import Id
@@ -26,34 +28,40 @@ FIRST_WITH_MEMBER_EPOCHS: Final = 9
 FIRST_TO_KNOW_OF_GROUPS: Final = 9  # GROUP_ID_NOT_FOUND; before, the error was ILLEGAL_GENERATION
 
 
-async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
+def begin_offset_commit(request: OffsetCommitRequest, call: Call, done: WhenCommitted) -> None:
     by_id = call.version >= FIRST_BY_ID
     wanted = [(find_topic(call, Id(one.topic_id) if by_id else one.name), one.partitions) for one in request.topics]
-    faults = await call.services.groups.commit_offsets(
+    call.services.groups.commit_offsets(
         call.caller,
         request.group_id,
         MemberId(request.member_id, request.group_instance_id),
         request.generation_id_or_member_epoch,
         offsets_to_commit(wanted),
+        done,
         kept_ms=request.retention_time_ms,
         knows_epochs=call.version >= FIRST_WITH_MEMBER_EPOCHS,
     )
-    codes = by_topic(wanted, [_code(fault, call) for fault in faults])
-    return OffsetCommitResponse(
-        topics=tuple(
-            CommittedTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=tuple(CommittedPartition(partition=number, error_code=code) for number, code in answers),
-            )
-            for topic, answers in zip(request.topics, codes, strict=True)
-        )
-    )
+
+
+def offset_commit_response(
+    request: OffsetCommitRequest, call: Call, faults: Sequence[Fault | None]
+) -> OffsetCommitResponse:
+    left = iter(faults)
+    topics = []
+    for topic in request.topics:
+        results = [
+            CommittedPartition(partition=one.partition, error_code=_code(next(left), call)) for one in topic.partitions
+        ]
+        topics.append(CommittedTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(results)))
+    return OffsetCommitResponse(topics=tuple(topics))
+
+
+OFFSET_COMMIT: Final = Deferred(begin_offset_commit, offset_commit_response)
 
 
 def _code(fault: Fault | None, call: Call) -> int:
     if fault is None:
-        return Error.NONE
+        return 0
     if isinstance(fault, GroupNotFound) and call.version < FIRST_TO_KNOW_OF_GROUPS:
         return Error.ILLEGAL_GENERATION
     return error_of(fault)

@@ -24,18 +24,15 @@ def find_topic(call: Call, topic: str | Id) -> Topic | Fault:
 
 
 def offsets_to_commit(topics: Sequence[tuple[Topic | Fault, Sequence[ToCommit]]]) -> list[OffsetToCommit]:
-    require_few(sum(len(partitions) for _, partitions in topics))
-    return [
+    offsets = [
         OffsetToCommit(
-            topic=topic,
-            partition=one.partition,
-            offset=one.committed_offset,
-            leader_epoch=one.committed_leader_epoch,
-            metadata=one.committed_metadata or "",
+            topic, one.partition, one.committed_offset, one.committed_leader_epoch, one.committed_metadata or ""
         )
         for topic, partitions in topics
         for one in partitions
     ]
+    require_few(len(offsets))
+    return offsets
 
 
 def by_topic(
