@@ -5,8 +5,9 @@
         for record in await consumer.poll():
             ...
 
-For each broker that leads an assigned partition there is one request under way, in a fetch session. A partition is not
-fetched again before its records were taken, so the buffer is bounded by one response per broker.
+For each broker that leads an assigned partition there is one request under way, in a fetch session, over a connection
+of its own. A partition is not fetched again before its records were taken, so the buffer is bounded by one response
+per broker.
 """
 
 import asyncio
@@ -70,6 +71,7 @@ class _Assigned:
 class Consumer:
     def __init__(self, cluster: Cluster, options: ConsumerOptions = ConsumerOptions()) -> None:  # noqa: B008
         self._cluster = cluster
+        self._fetching = cluster.lane(cluster.limits)  # a fetch that a broker holds must not hold up other requests
         self._options = options
         self._assigned: dict[PartitionName, _Assigned] = {}
         self._sessions: dict[Address, FetchSession] = {}
@@ -145,6 +147,7 @@ class Consumer:
             fetch.cancel()
         self._fetches = {}
         self._assigned = {}
+        self._fetching.close()
 
     # Fetching
 
@@ -206,7 +209,7 @@ class Consumer:
             committed=options.reads_committed,
         )
         try:
-            response = await self._cluster.call(address, request)
+            response = await self._fetching.call(address, request)
         except Retry:
             session.reset()
             for one in wanted:

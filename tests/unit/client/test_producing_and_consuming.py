@@ -162,3 +162,23 @@ async def test_an_offset_out_of_range_is_an_error_or_is_reset(brokers: Brokers) 
     with pytest.raises(Refused, match="OFFSET_OUT_OF_RANGE"):
         await consume(found, 1, start=77)
     assert numbers(await consume(found, 5, start=77, reset="earliest")) == list(range(5))
+
+
+@simulated(count=1)
+async def test_a_fetch_that_waits_holds_up_no_producer(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1,))
+    found = SimulatedClient(brokers.world, "b1")
+
+    async def work() -> float:
+        async with Consumer(found.cluster, ConsumerOptions(max_wait_ms=5_000)) as consumer:
+            consumer.assign({PARTITION: 0})
+            polling = asyncio.ensure_future(consumer.poll(timeout_s=10.0))
+            await asyncio.sleep(0.5)
+            began = found.cluster.driver.now()
+            async with Producer(found.cluster) as producer:
+                await (await producer.send("other", b"x"))
+            took = found.cluster.driver.now() - began
+            polling.cancel()
+        return took
+
+    assert await found.run(work()) < 1.0
