@@ -7,6 +7,8 @@ import asyncio
 import random
 from typing import Any, Final
 
+from tailrace.client.groups.subscriptions import encode_assignment, encode_subscription
+from tailrace.model.ids import NO_ID, Id, PartitionName
 from tailrace.testing.simulation import Machine
 from tailrace.wire.compile import decode, encode, is_flexible
 from tailrace.wire.errors import Error
@@ -14,14 +16,21 @@ from tailrace.wire.framing import LENGTH_BYTES, LENGTH_LAYOUT, FramedProtocol, F
 from tailrace.wire.headers import read_request_header, response_header
 from tailrace.wire.messages import MESSAGES
 from tailrace.wire.messages.api_versions import ApiRange, ApiVersionsResponse
+from tailrace.wire.messages.consumer_group_heartbeat import Assignment, ConsumerGroupHeartbeatResponse, OwnedTopic
 from tailrace.wire.messages.fetch import FetchResponse, PartitionFetched, TopicFetched
 from tailrace.wire.messages.find_coordinator import FindCoordinatorResponse
+from tailrace.wire.messages.heartbeat import HeartbeatResponse
 from tailrace.wire.messages.init_producer_id import InitProducerIdResponse
+from tailrace.wire.messages.join_group import JoinedMember, JoinGroupResponse
+from tailrace.wire.messages.leave_group import LeaveGroupResponse
 from tailrace.wire.messages.metadata import BrokerMetadata, MetadataResponse, PartitionMetadata, TopicMetadata
 from tailrace.wire.messages.offset_commit import OffsetCommitResponse
+from tailrace.wire.messages.offset_fetch import FetchedPartition, FetchedTopic, OffsetFetchResponse
 from tailrace.wire.messages.produce import PartitionProduced, ProduceResponse, TopicProduced
+from tailrace.wire.messages.sync_group import SyncGroupResponse
 
 PORT: Final = 9092
+TOPIC_IDS: Final = (NO_ID, NO_ID, Id(b"u" * 16))  # that of topic t in all metadata, and one that nobody knows
 FLEXIBLE_SINCE: Final = {
     key: next((one for one in range(pair.versions.first, pair.versions.last + 1) if is_flexible(pair.request, one)), 99)
     for key, pair in MESSAGES.items()
@@ -141,6 +150,45 @@ class Misbehaving:
                 return FetchResponse(topics=(TopicFetched(name="t", partitions=(part,)),), session_id=1)
             case "OffsetCommit":
                 return OffsetCommitResponse(topics=())
+        return self._answer_member(MESSAGES[key].name, code)
+
+    def _answer_member(self, name: str, code: int) -> Any:
+        """Answers to a member of a group, which contradict each other; the bytes of its leader may be damaged."""
+        owned = self.rng.choice([(), (0,), (0, 1)])
+        match name:
+            case "JoinGroup":
+                data = self.rng.choice([encode_subscription(("t",)), encode_subscription(()), b"", b"x" * 9])
+                members = tuple(JoinedMember(member_id=one, metadata=data) for one in ("m", "n"))
+                leader, protocol = self.rng.choice("mn"), self.rng.choice(["range", "roundrobin", "unheard-of"])
+                return JoinGroupResponse(
+                    error_code=code,
+                    generation_id=1,
+                    protocol_name=protocol,
+                    leader=leader,
+                    member_id="m",
+                    members=members if leader == "m" else (),
+                )
+            case "SyncGroup":
+                data = encode_assignment(tuple(PartitionName("t", one) for one in owned))
+                return SyncGroupResponse(error_code=code, assignment=self.rng.choice([data, data, data[:-1]]))
+            case "Heartbeat":
+                return HeartbeatResponse(error_code=self.rng.choice([code, Error.REBALANCE_IN_PROGRESS]))
+            case "LeaveGroup":
+                return LeaveGroupResponse(error_code=code)
+            case "ConsumerGroupHeartbeat":
+                assigned = Assignment(
+                    topic_partitions=(OwnedTopic(topic_id=self.rng.choice(TOPIC_IDS), partitions=owned),)
+                )
+                return ConsumerGroupHeartbeatResponse(
+                    error_code=code,
+                    member_id=self.rng.choice(["m", None]),
+                    member_epoch=self.rng.choice([-1, 0, 1, 2]),
+                    heartbeat_interval_ms=self.rng.choice([-1, 0, 500]),
+                    assignment=self.rng.choice([assigned, None]),
+                )
+            case "OffsetFetch":
+                part = FetchedPartition(partition=0, committed_offset=self.rng.choice([-1, 0, 5]), error_code=code)
+                return OffsetFetchResponse(topics=(FetchedTopic(name="t", partitions=(part,)),))
         return None
 
     def _metadata(self, code: int) -> MetadataResponse:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -10,6 +10,7 @@ from tailrace.client.batching import BatchLimits
 from tailrace.client.cluster import Limits
 from tailrace.client.consumer import Consumer
 from tailrace.client.faults import ClientError
+from tailrace.client.group_consumer import GroupConsumer, GroupOptions
 from tailrace.client.offsets import LATEST, commit_offsets, offsets_at
 from tailrace.client.producer import NotWritten, Producer, ProducerOptions, Written
 from tailrace.model.ids import PartitionName
@@ -44,7 +45,24 @@ async def committing(client: SimulatedClient) -> None:
     await commit_offsets(client.cluster, "g", {PARTITION: 1})
 
 
-@pytest.mark.parametrize("work", [producing, consuming, looking_up, committing])
+async def sharing(client: SimulatedClient, protocol: Literal["classic", "consumer"]) -> None:
+    options = GroupOptions(
+        protocol=protocol, session_timeout_ms=2000, heartbeat_interval_ms=300, rebalance_timeout_ms=2000
+    )
+    async with GroupConsumer(client.cluster, "g", ["t"], options) as consumer:
+        for _ in range(2):
+            await consumer.poll(timeout_s=1.0)
+
+
+async def sharing_classic(client: SimulatedClient) -> None:
+    await sharing(client, "classic")
+
+
+async def sharing_consumer(client: SimulatedClient) -> None:
+    await sharing(client, "consumer")
+
+
+@pytest.mark.parametrize("work", [producing, consuming, looking_up, committing, sharing_classic, sharing_consumer])
 @pytest.mark.parametrize("seed", range(25))
 def test_every_call_ends_in_time(work: Any, seed: int) -> None:
     async def play(world: World) -> None:
