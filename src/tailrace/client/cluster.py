@@ -102,14 +102,15 @@ class Cluster:
     async def call_any(self, request: object) -> Any:
         """Send a request to any broker: one that is connected, else those of the metadata, else the bootstrap ones."""
         reasons = []
-        for address in self._candidates():
+        for address in self.candidates():
             try:
                 return await self.call(address, request)
             except Retry as retry:
                 reasons.append(str(retry))
         raise Retry("; ".join(reasons) or "there is no address to connect to")
 
-    def _candidates(self) -> Iterable[Address]:
+    def candidates(self) -> Iterable[Address]:
+        """The addresses of brokers to ask, those that are connected first."""
         connected = [address for address, link in self._links.items() if link.is_open]
         return dict.fromkeys([*connected, *self.map.brokers.values(), *self._bootstrap])
 

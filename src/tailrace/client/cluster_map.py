@@ -60,7 +60,14 @@ class ClusterMap:
             self.topic_ids[topic.name] = topic.topic_id
             self.partition_counts[topic.name] = len(topic.partitions)
             for one in topic.partitions:
-                self._learn(PartitionName(topic.name, one.partition), Leader(BrokerId(one.leader_id), one.leader_epoch))
+                partition, leader = (
+                    PartitionName(topic.name, one.partition),
+                    Leader(BrokerId(one.leader_id), one.leader_epoch),
+                )
+                if topic.topic_id == NO_ID:
+                    self._leaders[partition] = leader  # without ids, a recreated topic is not told from the old one
+                else:
+                    self._learn(partition, leader)
 
     def _forget_topic(self, name: str) -> None:
         self.topic_ids.pop(name, None)
@@ -120,6 +127,12 @@ class ClusterMap:
 
     def forget_coordinator(self, key: CoordinatorKey) -> None:
         self._coordinators.pop(key, None)
+
+    def forget_all(self) -> None:
+        """Find out anew who leads and coordinates what; the epochs of leaders are kept."""
+        for partition in self._leaders:
+            self.forget_leader(partition)
+        self._coordinators.clear()
 
     def forget_address(self, address: Address) -> None:
         """A broker does not answer: find out anew who coordinates what it coordinated."""

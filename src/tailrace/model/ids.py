@@ -33,6 +33,9 @@ class PartitionName(NamedTuple):
     topic: str
     partition: int
 
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
 
 def show_id(value: bytes) -> str:
     return base64.urlsafe_b64encode(value).decode().rstrip("=")

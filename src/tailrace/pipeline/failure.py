@@ -5,7 +5,7 @@ class PipelineFailed(RuntimeError):
     """A job failed; the base class of the pipeline's exceptions."""
 
 
-class NoBrokerAvailable(PipelineFailed):
+class NoBrokerAvailable(PipelineFailed, ConnectionError):
     """No broker answered, or none of them could within the time allowed."""
 
 

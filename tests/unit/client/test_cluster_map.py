@@ -14,7 +14,7 @@ ZERO = PartitionName("t", 0)
 
 
 def metadata(
-    leader: int, epoch: int, *, cluster: str = "one", topic_id: bytes = NO_ID, code: int = 0
+    leader: int, epoch: int, *, cluster: str = "one", topic_id: bytes = b"i" * 16, code: int = 0
 ) -> MetadataResponse:
     part = PartitionMetadata(partition=0, leader_id=leader, leader_epoch=epoch, replicas=(1, 2), isr=(1, 2))
     topic = TopicMetadata(error_code=code, name="t", topic_id=Id(topic_id), partitions=(part,) if not code else ())
@@ -63,6 +63,13 @@ def test_a_recreated_topic_begins_anew() -> None:
     found.update(metadata(-1, -1, code=Error.UNKNOWN_TOPIC_OR_PARTITION))
     assert not found.has_topic("t")
     assert found.leader(ZERO) is None
+
+
+def test_without_topic_ids_the_last_answer_counts() -> None:
+    found = ClusterMap()
+    found.update(metadata(1, 5, topic_id=NO_ID))
+    found.update(metadata(2, 0, topic_id=NO_ID))
+    assert found.leader(ZERO) == at(2)
 
 
 def test_another_cluster_is_refused() -> None:

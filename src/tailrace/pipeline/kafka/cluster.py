@@ -6,30 +6,29 @@ succeeds or the time limit is reached. An error that is not retriable is raised 
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, TypeVar
 
-from tailrace.model.addresses import parse_addresses
+from tailrace.client import cluster as client
+from tailrace.client.blocking_driver import BlockingDriver
+from tailrace.client.cluster_map import UNKNOWN
+from tailrace.client.driver import run_blocking
+from tailrace.client.faults import ClientError, Refused, Unavailable
+from tailrace.model.addresses import Address, parse_addresses
+from tailrace.model.ids import PartitionName
 from tailrace.pipeline.failure import NoBrokerAvailable, NoSuchTopic, PipelineFailed
 from tailrace.pipeline.kafka.connection import Connection
 from tailrace.pipeline.kafka.security import PLAINTEXT, Security, tls_context
 from tailrace.wire.errors import Error
-from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
 
 T = TypeVar("T")
+TopicPartition = PartitionName  # by its topic's name, as everywhere in the pipeline
 
 RETRY_TIMEOUT_S: Final = 60.0  # how long a request is retried
 RETRY_PAUSE_S: Final = 0.05
 REQUEST_TIMEOUT_S: Final = 30.0
-
-
-class TopicPartition(NamedTuple):
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
+FIND_TOPIC: Final = "find topic "
 
 
 class RetriableError(Exception):
@@ -53,8 +52,8 @@ class Cluster:
         self._sasl = security.sasl
         self._timeout_s = timeout_s
         self.retry_timeout_s = retry_timeout_s
-        self._connections: dict[tuple[str, int], Connection] = {}
-        self._leaders: dict[TopicPartition, tuple[str, int]] = {}
+        limits = client.Limits(request_s=timeout_s, retry_s=retry_timeout_s, pause_min_s=RETRY_PAUSE_S, unknown_s=0.0)
+        self.core = client.Cluster(_Driver(self._connect), self._bootstrap, limits)
 
     def __enter__(self) -> "Cluster":
         return self
@@ -63,9 +62,21 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        for connection in self._connections.values():
-            connection.close()
-        self._connections = {}
+        """Close all connections. The cluster can be used again: it connects anew."""
+        self.core.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a call of the client, which retries by itself; its errors become the pipeline's."""
+        try:
+            return run_blocking(work)
+        except Refused as refused:
+            if refused.error in UNKNOWN and refused.what.startswith(FIND_TOPIC):
+                raise _no_such_topic(refused.what.removeprefix(FIND_TOPIC)) from None
+            raise PipelineFailed(f"cannot {refused.what}: the broker says {refused.error.name}") from None
+        except Unavailable as error:
+            raise NoBrokerAvailable(str(error)) from None
+        except ClientError as error:
+            raise PipelineFailed(str(error)) from None
 
     def partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
         """All partitions of these topics; `NoSuchTopic` when a topic does not exist."""
@@ -104,9 +115,9 @@ class Cluster:
         `NoBrokerAvailable`, with the reason for each address, when none does: a user who waits for the result should
         learn this at once."""
         reasons = []
-        for host, port in self._bootstrap:
+        for address in self._bootstrap:
             try:
-                return self._connection(host, port).call(request)
+                return self._connection(address).call(request)
             except NoBrokerAvailable as silent:
                 self.close()
                 reasons.append(str(silent))
@@ -114,23 +125,18 @@ class Cluster:
 
     def leader(self, partition: TopicPartition) -> Connection:
         """A connection to the leader of a partition."""
-        if partition not in self._leaders:
-            self._partitions([partition.topic])
-        if partition not in self._leaders:
-            raise RetriableError(f"{partition} has no leader")
-        return self._connection(*self._leaders[partition])
+        return self._connection(self._once(self.core.leader(partition)))
 
     def coordinator(self, key: str, key_type: int) -> Connection:
         """A connection to the coordinator of a group (0) or a transactional id (1)."""
-        found = self._any_broker().call(FindCoordinatorRequest(key=key, key_type=key_type))
-        check(found.error_code, f"find the coordinator of {key}")
-        return self._connection(found.host, found.port)
+        return self._connection(self._once(self.core.coordinator(key_type, key)))
 
-    def by_leader(self, partitions: Sequence[TopicPartition]) -> dict[Connection, list[TopicPartition]]:
-        groups: dict[Connection, list[TopicPartition]] = {}
-        for partition in partitions:
-            groups.setdefault(self.leader(partition), []).append(partition)
-        return groups
+    def _once(self, work: Coroutine[Any, Any, T]) -> T:
+        """One attempt of the client's: whoever asks retries."""
+        try:
+            return self.run(work)
+        except client.Retry as retry:
+            raise RetriableError(str(retry)) from None
 
     def with_retries(self, ask: Callable[[], T]) -> T:
         """Call `ask` until it succeeds, for at most `retry_timeout_s`, with new metadata after each retriable error."""
@@ -140,44 +146,72 @@ class Cluster:
                 return ask()
             except (RetriableError, NoBrokerAvailable) as why:
                 self.close()
-                self._leaders = {}
+                self.core.map.forget_all()
                 if time.monotonic() > deadline:
                     raise NoBrokerAvailable(f"{why}; given up after {self.retry_timeout_s:g} s") from None
                 time.sleep(RETRY_PAUSE_S)
 
     def _partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
-        answer = self._metadata(topics)
-        brokers: Mapping[int, tuple[str, int]] = {one.node_id: (one.host, one.port) for one in answer.brokers}
         found = []
-        for topic in answer.topics:
+        for topic in self._metadata(topics).topics:
             if topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
-                raise NoSuchTopic(f"there is no topic {topic.name}; `tailrace topic list` shows what is there")
-            check(topic.error_code, f"find topic {topic.name}")
-            for one in topic.partitions:
-                partition = TopicPartition(topic.name, one.partition)
-                found.append(partition)
-                if one.leader_id in brokers:
-                    self._leaders[partition] = brokers[one.leader_id]
+                raise _no_such_topic(topic.name)
+            check(topic.error_code, f"{FIND_TOPIC}{topic.name}")
+            found += [TopicPartition(topic.name, one.partition) for one in topic.partitions]
         return sorted(found)
 
     def _metadata(self, topics: Sequence[str] | None) -> Any:
-        return self._any_broker().call(_metadata_request(topics))
+        return self._once(self.core.refresh(topics))
 
     def _any_broker(self) -> Connection:
-        for connection in self._connections.values():
-            return connection
         reasons = []
-        for host, port in self._bootstrap:
+        for address in self.core.candidates():
             try:
-                return self._connection(host, port)
+                return self._connection(address)
             except NoBrokerAvailable as silent:
                 reasons.append(str(silent))
         raise NoBrokerAvailable("; ".join(reasons))
 
-    def _connection(self, host: str, port: int) -> Connection:
-        if (host, port) not in self._connections:
-            self._connections[host, port] = Connection(host, port, self._timeout_s, self._tls, self._sasl)
-        return self._connections[host, port]
+    def _connection(self, address: Address) -> Connection:
+        link = run_blocking(self.core.link(address))
+        assert isinstance(link, _Link)
+        return link.connection
+
+    def _connect(self, address: Address) -> Connection:
+        return Connection(address.host, address.port, self._timeout_s, self._tls, self._sasl)
+
+
+class _Link:
+    """A connection as the client's routing uses it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.address = connection.address
+
+    @property
+    def is_open(self) -> bool:
+        return self.connection.is_open
+
+    async def call(self, request: object) -> Any:
+        return self.connection.call(request)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class _Driver(BlockingDriver):
+    """Opens the pipeline's connections, whose errors say which options to look at."""
+
+    def __init__(self, connect: Callable[[Address], Connection]) -> None:
+        super().__init__()
+        self._connect = connect
+
+    async def connect(self, address: Address) -> _Link:  # type: ignore[override]
+        return _Link(self._connect(address))
+
+
+def _no_such_topic(name: str) -> NoSuchTopic:
+    return NoSuchTopic(f"there is no topic {name}; `tailrace topic list` shows what is there")
 
 
 def _metadata_request(topics: Sequence[str] | None) -> MetadataRequest:

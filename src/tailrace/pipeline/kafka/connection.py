@@ -17,7 +17,7 @@ from tailrace.wire.primitives import WireError
 
 CLIENT_ID: Final = "tailrace-spark"
 # By API key, the newest version that identifies topics by name and takes one group per request.
-HIGHEST_USED: Final = {0: 12, 1: 12, 2: 7, 3: 9, 8: 7, 9: 7, 10: 3, 22: 4, 24: 3, 25: 3, 26: 3, 28: 3}
+HIGHEST_USED: Final = {0: 12, 1: 12, 2: 7, 3: 12, 8: 7, 9: 7, 10: 3, 22: 4, 24: 3, 25: 3, 26: 3, 28: 3}
 
 
 class Connection(BlockingConnection):

@@ -13,10 +13,11 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, Final, Literal
 
+from tailrace.client.cluster import GROUP
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
 from tailrace.pipeline.kafka.offsets import commit_offsets
-from tailrace.pipeline.kafka.transactions import GROUP_KEY, ProducerId, Transaction, end_transaction, transaction_state
+from tailrace.pipeline.kafka.transactions import ProducerId, Transaction, end_transaction, transaction_state
 from tailrace.wire.messages.offset_fetch import OffsetFetchRequest
 
 NOTE_MAX_CHARS: Final = 4000  # brokers allow 4096 bytes of offset metadata
@@ -51,7 +52,7 @@ def read_progress(cluster: Cluster, sink: str) -> Progress | None:
     """The newest note of a sink; None when the sink has no note."""
 
     def ask() -> list[Any]:
-        answer = cluster.coordinator(group_of(sink), GROUP_KEY).call(
+        answer = cluster.coordinator(group_of(sink), GROUP).call(
             OffsetFetchRequest(group_id=group_of(sink), topics=None)
         )
         check(answer.error_code, f"read the progress of sink {sink}")

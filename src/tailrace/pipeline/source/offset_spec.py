@@ -8,9 +8,10 @@ partition), then `startingTimestamp` (for all partitions). If a partition has no
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tailrace.client.offsets import EARLIEST, LATEST
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.offsets import EARLIEST, LATEST, Offsets, end_offsets, offsets_at, start_offsets
+from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, offsets_at, start_offsets
 from tailrace.pipeline.option_names import Options
 from tailrace.pipeline.source.offset_json import parse_offsets
 
