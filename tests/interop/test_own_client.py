@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,16 +15,18 @@ from tailrace.client.blocking_driver import BlockingDriver
 from tailrace.client.cluster import Cluster, Limits
 from tailrace.client.consumer import Consumer, ConsumerOptions, Received
 from tailrace.client.driver import run_blocking
-from tailrace.client.faults import ClientError
+from tailrace.client.faults import ClientError, SecurityRefused, Unavailable
 from tailrace.client.offsets import EARLIEST, LATEST, commit_offsets, committed_offsets, offsets_at
 from tailrace.client.producer import Producer, ProducerOptions
 from tailrace.model.addresses import parse_addresses
 from tailrace.model.ids import PartitionName
-from tailrace.ports import system_ports
+from tailrace.ports import TlsFiles, system_ports
 from tailrace.testing import Broker
+from tests.certificates import Authority
 
 LIMITS = Limits(request_s=10.0, retry_s=30.0)
 COUNT = 500
+PARTITION = PartitionName("t", 0)
 
 
 @pytest.fixture(scope="module", params=["tailrace", pytest.param("Apache Kafka", marks=pytest.mark.long)])
@@ -139,3 +142,27 @@ def test_the_same_calls_without_an_event_loop(bootstrap: str, topic: PartitionNa
     run_blocking(commit_offsets(cluster, f"g-{topic.topic}", {topic: 3}))
     assert run_blocking(committed_offsets(cluster, f"g-{topic.topic}", [topic])) == {topic: 3}
     cluster.close()
+
+
+def test_tls(tmp_path: Path) -> None:
+    authority, stranger = Authority(tmp_path), Authority(tmp_path, "stranger")
+    secured = {"listener_security_protocol_map": "kafka:SSL", "ssl_truststore_location": authority.truststore}
+    with Broker(**secured, ssl_keystore_location=authority.keystore(), ssl_client_auth="required") as broker:  # type: ignore[arg-type]
+
+        def cluster_of(truststore: str, keystore: str) -> Cluster:
+            ports = system_ports()
+            tls = ports.net.load_tls(TlsFiles(truststore=truststore, keystore=keystore))
+            driver = AsyncioDriver(ports.net, ports.clock, ports.random, tls=tls)
+            return Cluster(driver, parse_addresses(broker.bootstrap), Limits(request_s=5.0, retry_s=2.0))
+
+        async def work() -> None:
+            own = cluster_of(authority.truststore, authority.keystore("client"))
+            await produce(own, PartitionName("t", 0), 100)
+            assert len(await consume(own, PartitionName("t", 0), 100)) == 100
+            own.close()
+            with pytest.raises(SecurityRefused, match="the certificate is refused"):
+                await cluster_of(stranger.truststore, authority.keystore("client")).refresh(None)
+            with pytest.raises(Unavailable):
+                await offsets_at(cluster_of(authority.truststore, stranger.keystore("foreign")), {PARTITION: LATEST})
+
+        asyncio.run(work())

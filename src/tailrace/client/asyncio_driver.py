@@ -1,11 +1,13 @@
 """The driver of the client on an event loop: connections through the net port, time and randomness through theirs."""
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from typing import Any, TypeVar
 
 from tailrace.client.cluster import VERSION_CAPS
 from tailrace.client.connection import Connection
+from tailrace.client.faults import SecurityRefused
 from tailrace.client.sasl import Sasl, log_in
 from tailrace.model.addresses import Address
 from tailrace.model.ids import show_id
@@ -53,9 +55,14 @@ class AsyncioDriver:
             return await work
 
     async def connect(self, address: Address) -> Connection:
-        connection = await Connection.connect(
-            self._net, address.host, address.port, self._client_id, tls=self._tls, caps=VERSION_CAPS
-        )
+        try:
+            connection = await Connection.connect(
+                self._net, address.host, address.port, self._client_id, tls=self._tls, caps=VERSION_CAPS
+            )
+        except ConnectionError as error:
+            if isinstance(error.__cause__, ssl.SSLCertVerificationError):
+                raise SecurityRefused(str(error)) from None
+            raise
         try:
             await connection.negotiate()
             if self._sasl is not None:

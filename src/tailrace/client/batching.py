@@ -7,6 +7,7 @@ has not. While it is in flight, the next batch of the partition grows.
 
 from collections import deque
 from collections.abc import Iterator
+from math import inf
 from typing import Any, Final
 
 from tailrace.model.frozen import frozen
@@ -88,9 +89,22 @@ class Outbox:
                     one.next_sequence = (batch.sequence + len(batch.records)) % SEQUENCES
                 yield batch
 
-    def next_due_at(self, *, uncertain_only: bool = False) -> float | None:
-        """When `due` has a batch; None if there is none."""
-        return min(map(self._due_at, self._ready(uncertain_only)), default=None)
+    def next_due_at(self, *, uncertain_only: bool = False) -> float:
+        """When `due` has a batch; infinity if there is none."""
+        return min(map(self._due_at, self._ready(uncertain_only)), default=inf)
+
+    def next_expiry(self) -> float:
+        """When the next batch that is not in flight has taken too long."""
+        opened = (one.waiting[0].opened_at for one in self._ready(uncertain_only=False))
+        return min(opened, default=inf) + self._limits.delivery_s
+
+    def tokens(self) -> list[Any]:
+        """Those of all records that are not acknowledged."""
+        found: list[Any] = []
+        for one in self._partitions.values():
+            batches = ([one.in_flight] if one.in_flight is not None else []) + list(one.waiting)
+            found += [token for batch in batches for token in batch.tokens]
+        return found
 
     def _ready(self, uncertain_only: bool) -> list[_Partition]:
         found = [one for one in self._partitions.values() if one.in_flight is None and one.waiting]

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 from tailrace.client.cluster import VERSION_CAPS
 from tailrace.client.driver import run_blocking
 from tailrace.client.exchange import FIRST_REQUEST, FIRST_VERSION, NO_CAPS, Exchange
-from tailrace.client.faults import ConnectionLost
+from tailrace.client.faults import ConnectionLost, SecurityRefused
 from tailrace.client.sasl import Sasl, log_in
 from tailrace.model.addresses import Address
 from tailrace.model.ids import show_id
@@ -155,9 +155,14 @@ class BlockingDriver:
         return self.open(address)
 
     def open(self, address: Address) -> BlockingConnection:
-        connection = BlockingConnection(
-            address, self._timeout_s, client_id=self._client_id, tls=self._tls, caps=VERSION_CAPS
-        )
+        try:
+            connection = BlockingConnection(
+                address, self._timeout_s, client_id=self._client_id, tls=self._tls, caps=VERSION_CAPS
+            )
+        except ssl.SSLCertVerificationError as error:
+            raise SecurityRefused(
+                f"no TLS with {address}: the certificate is refused: {error.verify_message}"
+            ) from None
         if self._sasl is not None:
             nonce = show_id(self._random.new_id()) + show_id(self._random.new_id())
             try:

@@ -21,6 +21,7 @@ from tailrace.wire.messages.metadata import MetadataRequest, MetadataResponse, T
 
 T = TypeVar("T")
 
+ATTEMPT_MIN_S: Final = 0.001
 GROUP: Final = 0
 TRANSACTION: Final = 1
 
@@ -55,6 +56,7 @@ class Cluster:
         self.map = ClusterMap()
         self._bootstrap = bootstrap
         self._links: dict[Address, Link] = {}
+        self._is_closed = False
 
     def lane(self, limits: Limits) -> "Cluster":
         """The same cluster over connections of its own, for requests that a broker may hold for long: it answers a
@@ -64,6 +66,12 @@ class Cluster:
         return lane
 
     def close(self) -> None:
+        """Close all connections for good: work that is still under way opens no other."""
+        self._is_closed = True
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close all connections; the next request opens others."""
         links, self._links = self._links, {}
         for link in links.values():
             link.close()
@@ -78,7 +86,13 @@ class Cluster:
         return await self.driver.share(("connect", self, address), lambda: self._connect(address))
 
     async def _connect(self, address: Address) -> Link:
-        link = self._links[address] = await self.driver.within(self.limits.request_s, self.driver.connect(address))
+        if self._is_closed:
+            raise Retry("the client is closed")
+        link = await self.driver.within(self.limits.request_s, self.driver.connect(address))
+        if self._is_closed:
+            link.close()
+            raise Retry("the client is closed")
+        self._links[address] = link
         return link
 
     async def call(self, address: Address, request: object, within_s: float | None = None) -> Any:
@@ -175,9 +189,12 @@ class Cluster:
         deadline = began + within_s
         pause_s = limits.pause_min_s
         learnt = False  # the last attempt was made at once, because of what the one before it had learnt
+        why = "no answer"
         while True:
             try:
-                return await attempt()
+                return await self.driver.within(max(deadline - now(), ATTEMPT_MIN_S), _awaited(attempt))
+            except TimeoutError:
+                raise Unavailable(f"cannot {what} within {within_s:g} s: {why}") from None
             except Retry as retry:
                 why, learnt = str(retry), retry.at_once and not learnt
             except Refused as refused:
@@ -219,6 +236,10 @@ class Cluster:
         if code in (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE):
             self.map.forget_coordinator(CoordinatorKey(kind, name))
         check(code, what, message)
+
+
+async def _awaited(attempt: Callable[[], Awaitable[T]]) -> T:
+    return await attempt()
 
 
 def _reason(error: Exception) -> str:

@@ -78,6 +78,9 @@ class Connection(FramedProtocol):
         self.transport.write(data)
 
     def close(self) -> None:
+        """Close, once what was sent has left; requests without a response fail."""
+        if self.transport is not None:
+            self.transport.close()
         self._break("this client closed it")
 
     # Callbacks of the transport
@@ -100,8 +103,8 @@ class Connection(FramedProtocol):
     def _break(self, reason: str) -> None:
         """Close the connection and fail every request that has no response yet."""
         transport, self.transport = self.transport, None
-        if transport is not None:
-            transport.close()
+        if transport is not None and not transport.is_closing():
+            transport.abort()
         for waiting in self.exchange.abandon():
             if not waiting.done():
                 waiting.set_exception(ConnectionLost(f"the connection to {self.address} was lost: {reason}"))

@@ -23,7 +23,7 @@ from tailrace.client.fetch_session import FetchSession, Wanted
 from tailrace.client.offsets import EARLIEST, LATEST, offsets_at
 from tailrace.client.visible_batches import select_visible
 from tailrace.model.addresses import Address
-from tailrace.model.faults import CorruptBatch
+from tailrace.model.faults import Fault
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import PartitionName
 from tailrace.model.limits import MiB
@@ -109,7 +109,10 @@ class Consumer:
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 raise failure
-            await self._find_missing_leaders()
+            if not any(found.records for found in self._assigned.values()):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(max(deadline - self._cluster.driver.now(), 0.0)):
+                        await self._find_missing_leaders()
             taken = self._take(max_records)  # nothing waits from here on: a caller that gives up loses no records
             self._fetch_more()
             left_s = deadline - self._cluster.driver.now()
@@ -180,10 +183,14 @@ class Consumer:
 
     async def _find_leaders(self, partitions: Iterable[PartitionName]) -> None:
         try:
-            await self._cluster.refresh({one.topic: None for one in partitions})
+            response = await self._cluster.refresh({one.topic: None for one in partitions})
         except Retry:
             self._later(partitions)
             return
+        for topic in response.topics:
+            error = error_of(topic.error_code)
+            if error is not Error.NONE and not error.retriable:
+                self._failure = Refused(error, f"read {topic.name}")
         self._later([one for one in partitions if self._cluster.map.leader(one) is None])
 
     def _later(self, partitions: Iterable[PartitionName]) -> None:
@@ -220,8 +227,14 @@ class Consumer:
             session.reset()
             self._failure = error
             return
-        if session.accepts(response):
+        code = error_of(response.error_code)
+        if session.accepts(response) and code is Error.NONE:
             await self._take_response(wanted, response)
+        elif code is not Error.NONE:
+            session.reset()
+            self._later(wanted)
+            if not code.retriable:
+                self._failure = Refused(code, f"fetch from {address}")
 
     async def _take_response(self, wanted: Mapping[PartitionName, Wanted], response: FetchResponse) -> None:
         for topic in response.topics:
@@ -238,16 +251,18 @@ class Consumer:
     def _take_records(self, found: _Assigned, answer: PartitionFetched) -> None:
         aborted = (answer.aborted_transactions or ()) if self._options.reads_committed else None
         data = memoryview(answer.records or b"")
+        records: list[Record] = []
+        end = found.fetch_at
         try:
             visible = select_visible(data, aborted)
             for at, header in visible.batches:
-                batch = data[at : at + header.size]
-                found.records.extend(one for one in open_batch(batch) if one.offset >= found.fetch_at)
-        except CorruptBatch as corrupt:
-            self._failure = ClientError(f"the broker sends a damaged batch: {corrupt}")
-            return
-        if visible.end >= 0:
-            found.fetch_at = max(found.fetch_at, visible.end)
+                records += [one for one in open_batch(data[at : at + header.size]) if one.offset >= found.fetch_at]
+                end = header.last_offset + 1
+            end = max(end, visible.end)
+        except Fault as fault:  # what came before it is still returned, and then the reader stops here
+            self._failure = ClientError(f"cannot read the batch after offset {end - 1}: {fault}")
+        found.records.extend(records)
+        found.fetch_at = end
 
     async def _take_error(self, one: PartitionName, found: _Assigned, answer: PartitionFetched, response: Any) -> None:
         error = error_of(answer.error_code)

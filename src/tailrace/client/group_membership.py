@@ -108,7 +108,7 @@ class Membership:
             return
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        self._cluster.close()  # a JoinGroup may be held there, which others would have to wait for
+        self._cluster.disconnect()  # a JoinGroup may be held there, which others would have to wait for
         await self._leave()
 
     async def _leave(self) -> None:

@@ -22,6 +22,7 @@ was taken over by another one is `fenced`: nothing that it does succeeds any mor
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from typing import Any, Final, NamedTuple, Self
 
 from tailrace.client.batching import Batch, BatchLimits, Outbox, size_of
@@ -47,8 +48,6 @@ from tailrace.wire.errors import Error
 from tailrace.wire.messages.produce import PartitionProduced, PartitionToProduce, ProduceRequest, TopicToProduce
 
 ALL_IN_SYNC: Final = -1
-# The broker may have appended the batch, but cannot tell yet that it is committed.
-UNCERTAIN: Final = (Error.REQUEST_TIMED_OUT, Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 # Another producer has taken over the transactional id.
 FENCED: Final = (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH)
 # The broker does not know this producer, or expects another sequence number: a new epoch is needed.
@@ -114,6 +113,8 @@ class Producer:
     ) -> "asyncio.Future[Written]":
         """Add a record to the buffer; the future has its offset once it is committed."""
         stamp = self._cluster.driver.wall_ms() if timestamp_ms is None else timestamp_ms
+        if not isinstance(value, bytes | None) or not isinstance(key, bytes | None):
+            raise TypeError("the value and the key of a record are bytes, or None")
         record = NewRecord(value, key, headers, stamp)
         target = PartitionName(topic, await self._partition(topic, key) if partition is None else partition)
         size = size_of(record)
@@ -122,8 +123,8 @@ class Producer:
             await self._room.wait()
         if self._closed or self.fenced:
             raise NotWritten(self.fenced or "the producer is closed")
-        if self._options.transactional_id is not None and self._added is None:
-            raise NotWritten(f"{self._options.transactional_id} has no open transaction")
+        if self._options.transactional_id is not None:
+            self._check_transaction()
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
         written: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
@@ -133,16 +134,23 @@ class Producer:
 
     async def flush(self) -> None:
         """Wait until every record that was sent so far is acknowledged or has failed."""
+        sent = self._outbox.tokens()
         self._outbox.flushing = True
         self._wake.set()
         try:
-            while len(self._outbox):
+            while not all(written.done() for written in sent):
                 self._room.clear()
                 await self._room.wait()
         finally:
             self._outbox.flushing = False
 
     # Transactions
+
+    def _check_transaction(self) -> None:
+        if self._added is None:
+            raise NotWritten(f"{self._options.transactional_id} has no open transaction")
+        if self._failed:
+            raise NotWritten(f"the transaction can only be aborted: {self._failed}")
 
     @property
     def _transaction(self) -> OpenTransaction:
@@ -180,9 +188,9 @@ class Producer:
     async def commit(self) -> None:
         """Commit the transaction. Raises if one of its records was not written: then it must be aborted."""
         assert self._added is not None, "there is no open transaction"
+        self._check_transaction()
         await self.flush()
-        if self._failed:
-            raise NotWritten(f"the transaction can only be aborted: {self._failed}")
+        self._check_transaction()
         await self._end(commit=True)
 
     async def abort(self) -> None:
@@ -212,11 +220,10 @@ class Producer:
 
     async def close(self) -> None:
         """Flush, then stop; what cannot be sent within its delivery time fails."""
+        self._closed = True
         if self._task is None:
-            self._closed = True
             return
         await self.flush()
-        self._closed = True
         self._task.cancel()
         for request in list(self._requests):
             request.cancel()
@@ -246,9 +253,9 @@ class Producer:
                 await self._begin_epoch()
             self._wake.clear()
             self._send_due()
-            due_at = self._outbox.next_due_at(uncertain_only=self._needs_epoch)
+            due_at = min(self._outbox.next_due_at(uncertain_only=self._needs_epoch), self._outbox.next_expiry())
             with suppress(TimeoutError):
-                async with asyncio.timeout(None if due_at is None else due_at - self._now()):
+                async with asyncio.timeout(None if due_at == inf else due_at - self._now()):
                     await self._wake.wait()
 
     @property
@@ -339,6 +346,11 @@ class Producer:
             for batch in batches:
                 self._refuse(batch, error)
             return
+        except Exception as error:  # a bug: nobody else would answer for these records
+            for batch in batches:
+                batch.uncertain = True
+                self._refuse(batch, ClientError(f"the request failed: {error!r}"))
+            return
         answers = {
             PartitionName(topic.name, one.partition): one for topic in response.topics for one in topic.partitions
         }
@@ -392,7 +404,8 @@ class Producer:
             else:
                 self._retry(batch, error.name)
         elif error.retriable:
-            batch.uncertain = batch.uncertain or error in UNCERTAIN
+            # A leader that was deposed, or whose disk failed, answers with its error after the append, too.
+            batch.uncertain = batch.uncertain or error is not Error.NOT_ENOUGH_REPLICAS
             news = self._cluster.map.hint(batch.partition, answer.current_leader, response.node_endpoints)
             if not news:
                 self._cluster.map.forget_leader(batch.partition)

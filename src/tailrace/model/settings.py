@@ -168,6 +168,12 @@ def check_relations(settings: Settings) -> None:
             f"listener.security.protocol.map={settings.listener_security_protocol_map} needs ssl.keystore.location: "
             "a PEM file with a private key and its certificate"
         )
+    asks_for_certificates = "peer:SSL" in settings.listener_security_protocol_map or settings.ssl_client_auth != "none"
+    if asks_for_certificates and not settings.ssl_truststore_location:
+        raise SettingError(
+            "certificates of clients and other brokers need ssl.truststore.location, a PEM file with the authorities "
+            "that may issue them: every public authority would do otherwise"
+        )
     beat_ms, session_ms = settings.group_consumer_heartbeat_interval_ms, settings.group_consumer_session_timeout_ms
     if beat_ms >= session_ms:
         raise SettingError(

@@ -58,7 +58,11 @@ class MemoryTransport(asyncio.Transport):
         if self._lost or not self._reading or self._closing:
             return
         if self._inbox:
-            self._deliver()
+            try:
+                self._deliver()
+            except BaseException:
+                self.abort()  # as transports of sockets do
+                raise
             self.other.resume_if_low()
             self._schedule_read()
         elif self._at_eof and not self._eof_seen:
@@ -143,8 +147,8 @@ class MemoryTransport(asyncio.Transport):
             self._closing = True
             self.other._at_eof = True
             self.other._schedule_read()
-            if not self.get_write_buffer_size():
-                self._lose(None)
+            if self.other._closing or not self.get_write_buffer_size():
+                self._lose(None)  # nobody reads what is left
 
     def abort(self) -> None:
         """Close at once: what the other end has not read is lost."""

@@ -147,8 +147,7 @@ class TlsListener:
         except OSError as error:
             connection.close()
             self._log_failure(client, error)
-        except asyncio.CancelledError:
-            connection.close()
+        except asyncio.CancelledError:  # the loop closes the connection: its transport may be live already
             self._log_failure(client, TimeoutError("it took too long while others waited"))
 
     def _handshake_done(self, task: "asyncio.Task[None]") -> None:

@@ -120,8 +120,8 @@ def _load(load: Callable[[], None], path: str, content: str) -> None:
     except ssl.SSLError as error:
         mismatch = "the key does not belong to the certificate: " if error.reason == "KEY_VALUES_MISMATCH" else ""
         raise BadCertificates(f"{path}: {mismatch}the file must have {content}, in PEM") from None
-    except OSError as error:
-        raise BadCertificates(f"{path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise BadCertificates(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _check_own_certificate(files: TlsFiles, server: ssl.SSLContext) -> float:
@@ -132,15 +132,16 @@ def _check_own_certificate(files: TlsFiles, server: ssl.SSLContext) -> float:
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = False
     client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    with open(files.keystore, encoding="ascii", errors="replace") as file:
-        # Not loaded by its path: OpenSSL would ask the terminal for the password of an encrypted key.
-        client.load_verify_locations(cadata="\n".join(CERTIFICATE_BLOCK.findall(file.read())))
     try:
+        with open(files.keystore, encoding="ascii", errors="replace") as file:
+            # Not loaded by its path: OpenSSL would ask the terminal for the password of an encrypted key.
+            client.load_verify_locations(cadata="\n".join(CERTIFICATE_BLOCK.findall(file.read())))
         certificate = _certificate_shown(server, client)
     except ssl.SSLCertVerificationError as error:
         raise BadCertificates(f"{files.keystore}: {error.verify_message}") from None
-    except ssl.SSLError as error:
-        raise BadCertificates(f"{files.keystore}: TLS is not possible with it: {error.reason}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+        raise BadCertificates(f"{files.keystore}: TLS is not possible with it: {why}") from None
     return float(ssl.cert_time_to_seconds(certificate["notAfter"]))
 
 

@@ -158,6 +158,12 @@ def test_a_map_that_makes_no_sense_is_refused(mapping: str, problem: str) -> Non
         Settings(listener_security_protocol_map=mapping)
 
 
+def test_certificates_of_others_need_an_authority_of_ones_own() -> None:
+    for more in ({"listener_security_protocol_map": "peer:SSL"}, {"ssl_client_auth": "required"}):
+        with pytest.raises(SettingError, match=r"need ssl\.truststore\.location"):
+            Settings(ssl_keystore_location="broker.pem", **more)  # type: ignore[arg-type]
+
+
 def test_a_broker_does_not_start_with_bad_certificates(authority: Authority, tmp_path: Path) -> None:
     given = settings(authority, "kafka:SSL", ssl_keystore_location=authority.expired(), data_dir=str(tmp_path / "data"))
     with pytest.raises(CannotStart, match=r"expired\.pem: certificate has expired"):

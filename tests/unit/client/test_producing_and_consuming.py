@@ -5,12 +5,16 @@ from typing import Any
 
 import pytest
 
+from tailrace.client import consumer as consumer_module
 from tailrace.client.batching import BatchLimits
 from tailrace.client.consumer import Consumer, ConsumerOptions, Received
-from tailrace.client.faults import Refused
+from tailrace.client.faults import ClientError, Refused
 from tailrace.client.offsets import EARLIEST, LATEST, commit_offsets, committed_offsets, offsets_at
 from tailrace.client.producer import NotWritten, Producer, ProducerOptions
+from tailrace.model.faults import BatchTooLarge
 from tailrace.model.ids import PartitionName
+from tailrace.records.opened import open_batch
+from tailrace.records.record import Record
 from tests.unit.broker.simulated import Brokers, simulated
 from tests.unit.client.simulated_client import SimulatedClient
 
@@ -182,3 +186,34 @@ async def test_a_fetch_that_waits_holds_up_no_producer(brokers: Brokers) -> None
         return took
 
     assert await found.run(work()) < 1.0
+
+
+@simulated(count=1)
+async def test_a_batch_that_cannot_be_opened_ends_the_reading_once(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await brokers.make_topic("t", (1,))
+    found = SimulatedClient(brokers.world, "b1")
+    await produce(found, 0, 2)
+    await produce(found, 2, 1)
+
+    def open_or_refuse(batch: memoryview) -> list[Record]:
+        records = open_batch(batch)
+        if records[0].offset >= 2:
+            raise BatchTooLarge("it unpacks to more than is allowed")
+        return records
+
+    monkeypatch.setattr(consumer_module, "open_batch", open_or_refuse)
+
+    async def work() -> None:
+        async with Consumer(found.cluster) as consumer:
+            consumer.assign({PARTITION: 0})
+            records: list[Received] = []
+            with pytest.raises(ClientError, match="cannot read the batch after offset 1: it unpacks"):  # noqa: PT012
+                while True:
+                    records += await consumer.poll()
+            records += await consumer.poll(timeout_s=0.0)
+            assert [one.offset for one in records] == [0, 1]
+            assert consumer.positions == {PARTITION: 2}
+
+    await found.run(work())

@@ -174,6 +174,7 @@ def test_files_that_cannot_be_used_are_refused_by_name(authority: Authority, tmp
         "empty": ("", "must have a private key"),
         "garbage": ("\x00\xff" * 100, "must have a private key"),
         "cut": (good[:-200], "must have a private key"),
+        "other-label": (good.replace(" CERTIFICATE-", " X509 CERTIFICATE-"), "TLS is not possible with it"),
     }
     for name, (content, problem) in contents.items():
         path = tmp_path / f"{name}.pem"

@@ -214,10 +214,10 @@ class PartitionCoordinator(Generic[M, U]):
                 self._take_turn(request, coordinator, gathered)
             self._set_timer(coordinator.machine)
             coordinator.append(gathered)
-        except Fault as fault:
+        except Exception as problem:  # an error of our own, too, must leave no request without an answer
             taken += requests
             requests.clear()
-            self._settled(coordinator, taken, fault.with_traceback(None))
+            self._settled(coordinator, taken, problem.with_traceback(None))
             return
         coordinator.when_settled(partial(self._settled, coordinator, taken))
 
@@ -237,10 +237,10 @@ class PartitionCoordinator(Generic[M, U]):
         return handler(machine, turn)
 
     def _settled(
-        self, coordinator: MachineRuntime[M] | None, requests: "Sequence[Request[M, U]]", fault: Fault | None
+        self, coordinator: MachineRuntime[M] | None, requests: "Sequence[Request[M, U]]", fault: Exception | None
     ) -> None:
-        """Answer requests: what they have seen and written is committed, or it cannot be, which is the fault of all."""
-        problem = None if fault is None else as_coordinator_fault(fault)
+        """Answer requests: everything they have seen and written is committed; else all of them get `fault`."""
+        problem = as_coordinator_fault(fault) if isinstance(fault, Fault) else fault
         is_faultless = True
         for request in requests:
             request.fault = problem or request.fault

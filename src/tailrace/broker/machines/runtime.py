@@ -115,7 +115,7 @@ class MachineRuntime(Generic[M]):
         try:
             for batch in gathered.batches():
                 self.partition.append_own(batch)
-        except Fault:
+        except BaseException:  # the machine may have replayed what its log does not have
             self.is_broken = True
             raise
 

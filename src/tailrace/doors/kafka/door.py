@@ -33,6 +33,7 @@ class KafkaDoor:
         self.clock = host.ports.clock
         self.apis = APIS
         self.is_open = False  # while False, requests wait
+        self._closed = False
         self.fetch_sessions = FetchSessions(host.ports.random, host.ports.clock)
         self.encoded_topics = EncodedTopics(host.services.topics)
         self.slices = SliceQueue()
@@ -73,6 +74,9 @@ class KafkaDoor:
         return Address(self._host.advertised_host, self.port)
 
     def opened(self, connection: KafkaConnection) -> None:
+        if self._closed:
+            connection.close_quietly()  # through memory or the client lane: the listener accepts no more
+            return
         if len(self._connections) >= self.settings.max_connections:
             connection.close(f"{len(self._connections)} connections are open already (max.connections)")
             return
@@ -106,6 +110,7 @@ class KafkaDoor:
                     connection.close(f"it was idle for {idle_max_s:.0f} s (connections.max.idle.ms)")
 
     def close(self) -> None:
+        self._closed = True
         if self._listener is not None:
             self._listener.close()
         for connection in list(self._connections):

@@ -63,7 +63,7 @@ class Cluster:
 
     def close(self) -> None:
         """Close all connections. The cluster can be used again: it connects anew."""
-        self.core.close()
+        self.core.disconnect()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of a call of the client, which retries by itself; its errors become the pipeline's."""
