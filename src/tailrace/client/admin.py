@@ -1,7 +1,7 @@
 """Admin requests: create, change, describe and delete topics.
 
-A call about several topics returns a result for each: None, or the `Refused` of that topic. What a broker could not
-tell the controller is asked again; what was refused is not.
+A call about several topics returns a result for each: None, or the `Refused` of that topic. Topics for which a broker
+found no controller are sent again; topics that the controller refused are not.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

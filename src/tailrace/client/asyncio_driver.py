@@ -7,16 +7,16 @@ from typing import Any, TypeVar
 
 from tailrace.client.cluster import VERSION_CAPS
 from tailrace.client.connection import Connection
+from tailrace.client.driver import PortsDriver
 from tailrace.client.faults import SecurityRefused
 from tailrace.client.sasl import Sasl, log_in
 from tailrace.model.addresses import Address
-from tailrace.model.ids import show_id
 from tailrace.ports import Clock, Net, Random, Tls
 
 T = TypeVar("T")
 
 
-class AsyncioDriver:
+class AsyncioDriver(PortsDriver):
     def __init__(
         self,
         net: Net,
@@ -27,25 +27,12 @@ class AsyncioDriver:
         tls: Tls | None = None,
         sasl: Sasl | None = None,
     ) -> None:
+        super().__init__(clock, random)
         self._net = net
-        self._clock = clock
-        self._random = random
         self._client_id = client_id
         self._tls = tls
         self._sasl = sasl
         self._shared: dict[Hashable, asyncio.Future[Any]] = {}
-
-    def now(self) -> float:
-        return self._clock.monotonic()
-
-    def wall_ms(self) -> int:
-        return self._clock.wall_ms()
-
-    def jitter(self, low: float, high: float) -> float:
-        return self._random.uniform(low, high)
-
-    def new_id(self) -> bytes:
-        return self._random.new_id()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -66,8 +53,7 @@ class AsyncioDriver:
         try:
             await connection.negotiate()
             if self._sasl is not None:
-                nonce = show_id(self._random.new_id()) + show_id(self._random.new_id())
-                await log_in(connection.call, self._sasl, str(address), nonce)
+                await log_in(connection.call, self._sasl, str(address), self._random)
         except BaseException:
             connection.close()
             raise

@@ -176,7 +176,7 @@ class Outbox:
 
     @property
     def has_uncertain(self) -> bool:
-        """Whether a batch is in flight, or may have been appended: its sequence number must stay."""
+        """Whether a sequence number must stay: a batch is in flight, or was sent before and may be appended."""
         return any(
             one.in_flight is not None or (one.waiting and one.waiting[0].uncertain) for one in self._partitions.values()
         )

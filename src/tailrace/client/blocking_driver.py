@@ -9,12 +9,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from typing import Any, Self, TypeVar
 
 from tailrace.client.cluster import VERSION_CAPS
-from tailrace.client.driver import run_blocking
+from tailrace.client.driver import PortsDriver, run_blocking
 from tailrace.client.exchange import FIRST_REQUEST, FIRST_VERSION, NO_CAPS, Exchange
 from tailrace.client.faults import ConnectionLost, SecurityRefused
 from tailrace.client.sasl import Sasl, log_in
 from tailrace.model.addresses import Address
-from tailrace.model.ids import show_id
 from tailrace.model.limits import FRAME_MAX_BYTES
 from tailrace.ports.blocking import BlockingStream, pause
 from tailrace.ports.clock import SystemClock
@@ -117,7 +116,7 @@ class BlockingConnection:
         return ConnectionLost(f"the connection to {self.address} was lost: {error}")
 
 
-class BlockingDriver:
+class BlockingDriver(PortsDriver):
     def __init__(
         self,
         client_id: str = "tailrace",
@@ -126,24 +125,11 @@ class BlockingDriver:
         tls: ssl.SSLContext | None = None,
         sasl: Sasl | None = None,
     ) -> None:
+        super().__init__(SystemClock(), SystemRandom())
         self._client_id = client_id
         self._timeout_s = timeout_s
         self._tls = tls
         self._sasl = sasl
-        self._clock = SystemClock()
-        self._random = SystemRandom()
-
-    def now(self) -> float:
-        return self._clock.monotonic()
-
-    def wall_ms(self) -> int:
-        return self._clock.wall_ms()
-
-    def jitter(self, low: float, high: float) -> float:
-        return self._random.uniform(low, high)
-
-    def new_id(self) -> bytes:
-        return self._random.new_id()
 
     async def sleep(self, seconds: float) -> None:
         pause(seconds)
@@ -164,9 +150,8 @@ class BlockingDriver:
                 f"no TLS with {address}: the certificate is refused: {error.verify_message}"
             ) from None
         if self._sasl is not None:
-            nonce = show_id(self._random.new_id()) + show_id(self._random.new_id())
             try:
-                run_blocking(log_in(connection.call, self._sasl, str(address), nonce))
+                run_blocking(log_in(connection.call, self._sasl, str(address), self._random))
             except BaseException:
                 connection.close()
                 raise

@@ -1,13 +1,12 @@
 """Requests to the right broker: any, the leader of a partition, the coordinator of a group; with retries and deadlines.
 
 Leaders move, brokers restart, connections break. A request that fails for such a reason is sent again after a pause
-that grows, with fresh metadata, until its deadline; a leader that the failed response names is asked at once. An error
-that is not retriable is raised at once. A request without a response may have been executed: the caller of `retry` must
-only pass attempts that may be repeated.
+that grows, with fresh metadata, until its deadline. An error that is not retriable is raised at once. A request without
+a response may have been executed: the caller of `retry` must only pass attempts that may be repeated.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 from tailrace.client.cluster_map import UNKNOWN, ClusterMap, CoordinatorKey
 from tailrace.client.driver import Driver, Link
@@ -25,9 +24,19 @@ ATTEMPT_MIN_S: Final = 0.001
 GROUP: Final = 0
 TRANSACTION: Final = 1
 
-# By API key, the newest version that names topics (later ones have their ids), takes one group or key per request, and
-# leaves adding partitions to a transaction to the client.
-VERSION_CAPS: Final = {0: 11, 1: 12, 8: 9, 9: 7, 10: 3, 24: 3, 25: 4, 26: 4, 28: 4}
+# By API key, the newest version that is used. Later ones name topics by id, take several groups or keys per request, or
+# let brokers add partitions to a transaction.
+VERSION_CAPS: Final = {
+    0: 11,  # Produce
+    1: 12,  # Fetch
+    8: 9,  # OffsetCommit
+    9: 7,  # OffsetFetch
+    10: 3,  # FindCoordinator
+    24: 3,  # AddPartitionsToTxn
+    25: 4,  # AddOffsetsToTxn
+    26: 4,  # EndTxn
+    28: 4,  # TxnOffsetCommit
+}
 
 
 @frozen
@@ -42,11 +51,7 @@ class Limits:
 
 
 class Retry(Exception):
-    """Raised by an attempt that should be made again; `at_once` when it has learnt something new."""
-
-    def __init__(self, why: str, *, at_once: bool = False) -> None:
-        super().__init__(why)
-        self.at_once = at_once
+    """Raised by an attempt that should be made again."""
 
 
 class Cluster:
@@ -58,12 +63,12 @@ class Cluster:
         self._links: dict[Address, Link] = {}
         self._is_closed = False
 
-    def lane(self, limits: Limits) -> "Cluster":
-        """The same cluster over connections of its own, for requests that a broker may hold for long: it answers a
-        connection in order, so that others would have to wait behind them. The caller closes it."""
-        lane = Cluster(self.driver, self._bootstrap, limits)
-        lane.map = self.map
-        return lane
+    def with_own_connections(self, limits: Limits) -> "Cluster":
+        """The same cluster over other connections, for requests that a broker may hold for long: it answers each
+        connection in order, so other requests would have to wait behind them. The caller closes it."""
+        other = Cluster(self.driver, self._bootstrap, limits)
+        other.map = self.map
+        return other
 
     def close(self) -> None:
         """Close all connections for good: work that is still under way opens no other."""
@@ -188,7 +193,6 @@ class Cluster:
         began = now()
         deadline = began + within_s
         pause_s = limits.pause_min_s
-        learnt = False  # the last attempt was made at once, because of what the one before it had learnt
         why = "no answer"
         while True:
             try:
@@ -196,36 +200,17 @@ class Cluster:
             except TimeoutError:
                 raise Unavailable(f"cannot {what} within {within_s:g} s: {why}") from None
             except Retry as retry:
-                why, learnt = str(retry), retry.at_once and not learnt
+                why = str(retry)
             except Refused as refused:
                 unknown = refused.error in UNKNOWN and now() - began >= limits.unknown_s
                 if unknown or not refused.retriable:
                     raise
-                why, learnt = str(refused), False
-            if learnt:
-                continue
+                why = str(refused)
             left_s = deadline - now()
             if left_s <= 0:
                 raise Unavailable(f"cannot {what} within {within_s:g} s: {why}")
             await self.driver.sleep(min(self.driver.jitter(0.5, 1.0) * pause_s, left_s))
             pause_s = min(2 * pause_s, limits.pause_max_s)
-
-    async def call_leader(self, partition: PartitionName, request: object) -> Any:
-        """One attempt: send a request to the leader of a partition."""
-        try:
-            return await self.call(await self.leader(partition), request)
-        except Retry:
-            self.map.forget_leader(partition)
-            raise
-
-    def leader_failed(self, partition: PartitionName, answer: Any, code: int, response: Any, what: str) -> NoReturn:
-        """A partition's part of a response has an error: forget its leader, or take the hint to the new one."""
-        hinted = getattr(answer, "current_leader", None)
-        if hinted is not None and self.map.hint(partition, hinted, response.node_endpoints):
-            raise Retry(f"cannot {what}: the leader has changed", at_once=True)
-        if Refused(code, what).retriable:
-            self.map.forget_leader(partition)
-        raise Refused(code, what, getattr(answer, "error_message", None))
 
     async def call_coordinator(self, kind: int, name: str, request: object, within_s: float | None = None) -> Any:
         """One attempt: send a request to a coordinator. The caller passes errors to `check_coordinated`."""

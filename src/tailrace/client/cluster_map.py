@@ -94,7 +94,7 @@ class ClusterMap:
 
     def forget_leader(self, partition: PartitionName) -> None:
         """A broker says that it does not lead this partition, or does not answer: ask for metadata before the next
-        request. The epoch is kept, so that a broker that lags behind does not bring the same leader back."""
+        request. The epoch is kept, so a broker that lags behind cannot bring back the leader of an earlier epoch."""
         known = self._leaders.get(partition)
         if known is not None:
             self._leaders[partition] = Leader(NO_BROKER, known.epoch)

@@ -1,6 +1,7 @@
 """A connection to one broker, on an event loop: requests are pipelined, each call waits for its own response.
 
-    connection = await Connection.open(net, "127.0.0.1", 9092)
+    connection = await Connection.connect(net, "127.0.0.1", 9092)
+    await connection.negotiate()
     answer = await connection.call(MetadataRequest(topics=None))
 
 There are no retries and no routing here: see `cluster`. The frame of a response is copied, so what it holds stays
@@ -40,17 +41,6 @@ class Connection(FramedProtocol):
     ) -> Self:
         """Connect, and send nothing: calls must say their version until `negotiate` was called."""
         return await net.connect(lambda: cls(Address(host, port), client_id, caps), host, port, tls)
-
-    @classmethod
-    async def open(cls, net: Net, host: str, port: int, client_id: str = "tailrace", *, tls: Tls | None = None) -> Self:
-        """Connect, and ask the broker for its versions."""
-        connection = await cls.connect(net, host, port, client_id, tls=tls)
-        try:
-            await connection.negotiate()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
     async def negotiate(self) -> None:
         self.exchange.learn(await self.call(FIRST_REQUEST, FIRST_VERSION))

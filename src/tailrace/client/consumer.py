@@ -71,7 +71,8 @@ class _Assigned:
 class Consumer:
     def __init__(self, cluster: Cluster, options: ConsumerOptions = ConsumerOptions()) -> None:  # noqa: B008
         self._cluster = cluster
-        self._fetching = cluster.lane(cluster.limits)  # a fetch that a broker holds must not hold up other requests
+        # A fetch that a broker holds must not hold up other requests.
+        self._fetching = cluster.with_own_connections(cluster.limits)
         self._options = options
         self._assigned: dict[PartitionName, _Assigned] = {}
         self._sessions: dict[Address, FetchSession] = {}

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from typing import Any, Protocol, TypeVar
 
 from tailrace.model.addresses import Address
+from tailrace.ports import Clock, Random
 
 T = TypeVar("T")
 
@@ -58,6 +59,26 @@ class Driver(Protocol):
     async def share(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
         """The result of work that several callers may want at once: it is done once for all of them."""
         ...
+
+
+class PortsDriver:
+    """What both drivers have in common: time and randomness, from the ports."""
+
+    def __init__(self, clock: Clock, random: Random) -> None:
+        self._clock = clock
+        self._random = random
+
+    def now(self) -> float:
+        return self._clock.monotonic()
+
+    def wall_ms(self) -> int:
+        return self._clock.wall_ms()
+
+    def jitter(self, low: float, high: float) -> float:
+        return self._random.uniform(low, high)
+
+    def new_id(self) -> bytes:
+        return self._random.new_id()
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:

@@ -72,7 +72,7 @@ class GroupConsumer:
         self._group = group
         self._options = options
         request_s = min(cluster.limits.request_s, options.session_timeout_ms / 3000)
-        self._lane = cluster.lane(replace(cluster.limits, request_s=request_s))
+        self._coordination = cluster.with_own_connections(replace(cluster.limits, request_s=request_s))
         self._consumer = Consumer(cluster, options.reading)
         self._progress = Progress()
         self._commit_at = self._driver.now() + options.commit_interval_s
@@ -88,7 +88,7 @@ class GroupConsumer:
             server_assignor=options.server_assignor,
         )
         self._membership = Membership(
-            self._lane,
+            self._coordination,
             self._member_options,
             self._new_member,
             topics_max_age_s=options.topics_max_age_s,
@@ -151,7 +151,7 @@ class GroupConsumer:
             await self._try_to_commit()
         self._consumer.close()
         await self._membership.leave()
-        self._lane.close()
+        self._coordination.close()
 
     # Partitions come and go
 
@@ -174,7 +174,7 @@ class GroupConsumer:
         return True
 
     async def _begin(self, event: Event) -> None:
-        committed = await committed_offsets(self._lane, self._group, event.partitions, stable=True)
+        committed = await committed_offsets(self._coordination, self._group, event.partitions, stable=True)
         starts = committed | await self._without_commit([one for one in event.partitions if one not in committed])
         if self._is_next(event):
             self._consumer.assign({**self._consumer.positions, **starts})
@@ -213,7 +213,7 @@ class GroupConsumer:
             if identity is None:
                 raise AssignmentLost(f"cannot commit offsets of group {self._group}: this member has to join it again")
             try:
-                await commit_offsets(self._lane, self._group, offsets, **_signed(identity))
+                await commit_offsets(self._coordination, self._group, offsets, **_signed(identity))
             except Refused as refused:
                 if refused.error is Error.STALE_MEMBER_EPOCH and await self._epoch_after(identity):
                     offsets = {one: offset for one, offset in self._progress.to_commit().items() if one in offsets}
@@ -226,7 +226,7 @@ class GroupConsumer:
 
     async def _epoch_after(self, identity: Identity) -> bool:
         """The coordinator is an epoch ahead, or behind: the next heartbeat tells which."""
-        return await self._membership.identity_after(identity, self._lane.limits.request_s) is not None
+        return await self._membership.identity_after(identity, self._coordination.limits.request_s) is not None
 
     def _commit_if_due(self) -> None:
         now = self._driver.now()

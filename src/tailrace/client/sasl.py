@@ -7,6 +7,8 @@ from typing import Any, Final, Literal, get_args
 from tailrace.client.faults import SecurityRefused, error_of
 from tailrace.client.scram import SaslExchange, scram
 from tailrace.model.frozen import frozen
+from tailrace.model.ids import show_id
+from tailrace.ports import Random
 from tailrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from tailrace.wire.messages.sasl_handshake import SaslHandshakeRequest
 
@@ -21,13 +23,13 @@ class Sasl:
     password: str = field(repr=False)
 
 
-async def log_in(call: Callable[[object], Awaitable[Any]], sasl: Sasl, address: str, nonce: str) -> None:
+async def log_in(call: Callable[[object], Awaitable[Any]], sasl: Sasl, address: str, random: Random) -> None:
     """Authenticate a new connection before any other request. `SecurityRefused` when the broker rejects it."""
     shaken = await call(SaslHandshakeRequest(mechanism=sasl.mechanism))
     if shaken.error_code:
         offered = ", ".join(shaken.mechanisms) or "none"
         raise SecurityRefused(f"{address} does not offer the SASL mechanism {sasl.mechanism}, only {offered}")
-    exchange = _exchange(sasl, nonce)
+    exchange = _exchange(sasl, show_id(random.new_id()) + show_id(random.new_id()))
     message = next(exchange)
     while True:
         answer = await call(SaslAuthenticateRequest(auth_bytes=message))

@@ -25,7 +25,7 @@ HANDSHAKES_MAX: Final = 64
 HANDSHAKE_MAX_S: Final = 10.0
 HANDSHAKE_SLOW_S: Final = 1.0  # under pressure, a handshake that takes longer makes room for another
 SHUTDOWN_MAX_S: Final = 5.0  # for the other side's close_notify
-ACCEPT_RETRY_S: Final = 1.0  # after the process ran out of descriptors
+ACCEPT_RETRY_S: Final = 1.0  # after `accept` failed, as it does when the process has no descriptor left
 LOG_INTERVAL_S: Final = 10.0  # between two log lines about failed handshakes
 
 

@@ -104,7 +104,7 @@ def _load_keystore(context: ssl.SSLContext, files: TlsFiles) -> None:
     def load() -> None:
         context.load_cert_chain(files.keystore, password=lambda: files.key_password)
 
-    _load(load, files.keystore, "a private key that ssl.key.password opens, its certificate and the chain of that")
+    _load(load, files.keystore, "a private key (encrypted only with ssl.key.password), its certificate and its chain")
 
 
 def _load_truststore(context: ssl.SSLContext, files: TlsFiles) -> None:

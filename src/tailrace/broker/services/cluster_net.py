@@ -1,8 +1,8 @@
 """The way to the brokers of the own cluster, for doors that are clients of the log.
 
 To the broker of this process a client connects in memory, to the others through the client lane of their peer port, as
-soon as the cluster's level allows it; anywhere else by a plain connection. Whoever serves Kafka's protocol here says so
-with `serve_clients_with`: its connections then come from all three.
+soon as the cluster's level allows it; anywhere else by a plain connection. The Kafka door serves the connections that
+come through memory and through this broker's own client lane (`serve_clients_with`).
 """
 
 import asyncio

@@ -9,7 +9,6 @@ from tailrace.client.driver import run_blocking
 from tailrace.client.faults import SecurityRefused, Unsupported
 from tailrace.client.sasl import Sasl, log_in
 from tailrace.model.addresses import Address
-from tailrace.model.ids import show_id
 from tailrace.pipeline.failure import NoBrokerAvailable, PipelineFailed
 from tailrace.pipeline.kafka.security import SECURITY_HINT, tls_failure
 from tailrace.ports.randomness import SystemRandom
@@ -35,10 +34,8 @@ class Connection(BlockingConnection):
             self._log_in(sasl)
 
     def _log_in(self, sasl: Sasl) -> None:
-        random = SystemRandom()
         try:
-            nonce = show_id(random.new_id()) + show_id(random.new_id())
-            run_blocking(log_in(super().call, sasl, str(self.address), nonce))
+            run_blocking(log_in(super().call, sasl, str(self.address), SystemRandom()))
         except SecurityRefused as refused:
             raise PipelineFailed(f"{refused} (kafka.sasl.mechanism, kafka.sasl.jaas.config)") from None
 
