@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from tailrace.model.frozen import frozen
-from tailrace.model.ids import Id
+from tailrace.model.ids import Id, show_id
 
 
 class DeliveryState(IntEnum):
@@ -18,14 +18,14 @@ class DeliveryState(IntEnum):
 
 
 class ShareKey(NamedTuple):
-    """One topic partition as one share group reads it."""
+    """One topic partition as one share group reads it; shown as Kafka's key of it."""
 
     group: str
     topic_id: Id
     partition: int
 
     def __str__(self) -> str:
-        return f"{self.group}:{self.topic_id}:{self.partition}"
+        return f"{self.group}:{show_id(self.topic_id)}:{self.partition}"
 
 
 class StateBatch(NamedTuple):
