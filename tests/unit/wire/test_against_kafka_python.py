@@ -9,7 +9,7 @@ from tailrace.wire.messages.api_versions import ApiVersionsResponse
 from tailrace.wire.schema import declaration
 from tests.unit.wire.samples import every_message, messages_with_private_tags, name_of, samples
 
-UNKNOWN_TO_KAFKA_PYTHON = (68, 69)  # KIP-848
+UNKNOWN_TO_KAFKA_PYTHON = (68, 69, 76, 77, 78, 79, 90, 91, 92)  # KIP-848 and KIP-932
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,13 @@ KAFKA_OFFERS = {
     69: ("ConsumerGroupDescribe", "0-1", 0),
     74: ("ListConfigResources", "0-1", 0),
     75: ("DescribeTopicPartitions", "0-0", 0),
+    76: ("ShareGroupHeartbeat", "1-1", 0),
+    77: ("ShareGroupDescribe", "1-1", 0),
+    78: ("ShareFetch", "1-2", 0),
+    79: ("ShareAcknowledge", "1-2", 0),
+    90: ("DescribeShareGroupOffsets", "0-1", 0),
+    91: ("AlterShareGroupOffsets", "0-0", 0),
+    92: ("DeleteShareGroupOffsets", "0-0", 0),
 }
 
 

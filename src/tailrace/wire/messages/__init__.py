@@ -7,6 +7,10 @@ from typing import Final, NamedTuple
 from tailrace.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from tailrace.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from tailrace.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from tailrace.wire.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+)
 from tailrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tailrace.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from tailrace.wire.messages.consumer_group_heartbeat import (
@@ -17,6 +21,10 @@ from tailrace.wire.messages.create_partitions import CreatePartitionsRequest, Cr
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from tailrace.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from tailrace.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from tailrace.wire.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+)
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tailrace.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -24,6 +32,10 @@ from tailrace.wire.messages.describe_groups import DescribeGroupsRequest, Descri
 from tailrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from tailrace.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from tailrace.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from tailrace.wire.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+)
 from tailrace.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -53,6 +65,10 @@ from tailrace.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochR
 from tailrace.wire.messages.produce import ProduceRequest, ProduceResponse
 from tailrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from tailrace.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from tailrace.wire.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
+from tailrace.wire.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
+from tailrace.wire.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+from tailrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from tailrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from tailrace.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -130,4 +146,11 @@ MESSAGES: Final = _by_key(
     (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
     (ListConfigResourcesRequest, ListConfigResourcesResponse),
     (DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
+    (ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse),
+    (ShareGroupDescribeRequest, ShareGroupDescribeResponse),
+    (ShareFetchRequest, ShareFetchResponse),
+    (ShareAcknowledgeRequest, ShareAcknowledgeResponse),
+    (DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse),
+    (AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse),
+    (DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse),
 )

@@ -1,0 +1,56 @@
+"""AlterShareGroupOffsets: set the start offsets of a share group that has no members."""
+
+from tailrace.model.ids import Id
+from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
+
+
+@struct
+class PartitionToAlter:
+    """A partition and its new start offset."""
+
+    partition: Int32
+    start_offset: Int64
+
+
+@struct
+class TopicToAlter:
+    """The partitions of one topic."""
+
+    name: str
+    partitions: tuple[PartitionToAlter, ...]
+
+
+@message(api=91, versions="0-0", flexible="0+")
+class AlterShareGroupOffsetsRequest:
+    """The group and its new start offsets."""
+
+    group_id: str
+    topics: tuple[TopicToAlter, ...]
+
+
+@struct
+class AlteredPartition:
+    """The result for one partition."""
+
+    partition: Int32
+    error_code: Int16 = 0
+    error_message: str | None = wire(nullable="0+", default=None)
+
+
+@struct
+class AlteredTopic:
+    """The results for one topic."""
+
+    name: str
+    topic_id: Id
+    partitions: tuple[AlteredPartition, ...]
+
+
+@message(api=91, versions="0-0", flexible="0+")
+class AlterShareGroupOffsetsResponse:
+    """An error for the whole request, or the result for each partition."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    error_message: str | None = wire(nullable="0+", default=None)
+    topics: tuple[AlteredTopic, ...] = ()
