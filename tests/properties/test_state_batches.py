@@ -1,5 +1,6 @@
 """Lists of state batches against a dictionary with one entry per offset."""
 
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
@@ -41,7 +42,7 @@ def merged(known: Offsets, new: Offsets) -> Offsets:
 
 
 def assert_tidy(batches: list[StateBatch]) -> None:
-    for before, after in zip(batches, batches[1:], strict=False):
+    for before, after in pairwise(batches):
         assert before.last < after.first
         assert before.last + 1 < after.first or before[2:] != after[2:], "neighbours that say the same are one"
 

@@ -365,6 +365,31 @@ class SubscribedToTopic(Fault):
     """The group is subscribed to the topic whose offsets are to be deleted."""
 
 
+# Share groups
+
+
+class InvalidRecordState(Fault):
+    """The member has not acquired the records that it acknowledges, or has lost them since."""
+
+
+class ShareSessionNotFound(Fault):
+    retry: ClassVar[bool] = True
+
+
+class InvalidShareSessionEpoch(Fault):
+    retry: ClassVar[bool] = True
+
+
+class ShareSessionLimitReached(Fault):
+    """The broker has as many share sessions as it may."""
+
+    retry: ClassVar[bool] = True
+
+
+class FencedStateEpoch(Fault):
+    """The state of the share partition was initialized again, with a newer state epoch."""
+
+
 # Storage and fetch sessions
 
 
@@ -457,6 +482,11 @@ AnyFault = (
     | InvalidSessionTimeout
     | OffsetMetadataTooLarge
     | SubscribedToTopic
+    | InvalidRecordState
+    | ShareSessionNotFound
+    | InvalidShareSessionEpoch
+    | ShareSessionLimitReached
+    | FencedStateEpoch
     | StorageFailed
     | FetchSessionUnknown
     | FetchSessionEpochWrong

@@ -1,1 +1,1 @@
-"""Queues (share groups, KIP-932), without I/O: what is stored of a share partition, and the state machines around it."""
+"""Share groups (KIP-932), without I/O: queues on a log, which deliver each record to one member at a time."""

@@ -34,7 +34,7 @@ class StateBatch(NamedTuple):
     first: int
     last: int
     state: DeliveryState
-    count: int  # of deliveries
+    count: int  # type: ignore[assignment]  # of deliveries; hides a method of tuples
     not_before: int = -1  # ms since the epoch: not delivered again before; -1: at once
 
 

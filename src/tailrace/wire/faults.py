@@ -1,6 +1,6 @@
 """The Kafka error code of every fault, for the Kafka door and for requests between brokers.
 
-The `match` over all faults is split into four functions; each passes the faults that it does not list to the next.
+The `match` over all faults is split into five functions; each passes the faults that it does not list to the next.
 `assert_never` at the end makes a fault without an error code a type error.
 """
 
@@ -53,6 +53,15 @@ TransactionFault = (
     | faults.TopicNotAllowed
 )
 
+# Faults of share groups.
+ShareFault = (
+    faults.InvalidRecordState
+    | faults.ShareSessionNotFound
+    | faults.InvalidShareSessionEpoch
+    | faults.ShareSessionLimitReached
+    | faults.FencedStateEpoch
+)
+
 # Faults of leadership, replication and cluster membership, and those that `_cluster_error` passes on.
 ClusterFault = (
     faults.NotLeader
@@ -71,6 +80,7 @@ ClusterFault = (
     | faults.InvalidUpdateVersion
     | GroupFault
     | TransactionFault
+    | ShareFault
 )
 
 
@@ -166,7 +176,7 @@ def _cluster_error(one: ClusterFault) -> Error:
             return _group_error(one)
 
 
-def _group_error(one: GroupFault | TransactionFault) -> Error:
+def _group_error(one: GroupFault | TransactionFault | ShareFault) -> Error:
     match one:
         case faults.CoordinatorUnavailable():
             return Error.COORDINATOR_NOT_AVAILABLE
@@ -214,7 +224,7 @@ def _group_error(one: GroupFault | TransactionFault) -> Error:
             return _transaction_error(one)
 
 
-def _transaction_error(one: TransactionFault) -> Error:
+def _transaction_error(one: TransactionFault | ShareFault) -> Error:
     match one:
         case faults.StaleProducerEpoch():
             return Error.INVALID_PRODUCER_EPOCH
@@ -243,6 +253,22 @@ def _transaction_error(one: TransactionFault) -> Error:
         case faults.Unverified():
             return Error.NOT_ENOUGH_REPLICAS  # the code on which every client retries the same batch
         case _:
+            return _share_error(one)
+
+
+def _share_error(one: ShareFault) -> Error:
+    match one:
+        case faults.InvalidRecordState():
+            return Error.INVALID_RECORD_STATE
+        case faults.ShareSessionNotFound():
+            return Error.SHARE_SESSION_NOT_FOUND
+        case faults.InvalidShareSessionEpoch():
+            return Error.INVALID_SHARE_SESSION_EPOCH
+        case faults.ShareSessionLimitReached():
+            return Error.SHARE_SESSION_LIMIT_REACHED
+        case faults.FencedStateEpoch():
+            return Error.FENCED_STATE_EPOCH
+        case _:
             assert_never(one)
 
 
@@ -261,6 +287,13 @@ FAULTS_BY_ERROR: Final[Mapping[Error, type[faults.Fault]]] = MappingProxyType(
         Error.INVALID_PRODUCER_EPOCH: faults.StaleProducerEpoch,
         Error.TRANSACTION_ABORTABLE: faults.NotInTransaction,
         Error.TRANSACTION_COORDINATOR_FENCED: faults.CoordinatorFenced,
+        Error.COORDINATOR_NOT_AVAILABLE: faults.CoordinatorUnavailable,
+        Error.COORDINATOR_LOAD_IN_PROGRESS: faults.CoordinatorLoading,
+        Error.NOT_COORDINATOR: faults.NotCoordinator,
+        Error.INVALID_REQUEST: faults.InvalidRequest,
+        Error.UNKNOWN_TOPIC_ID: faults.UnknownTopicId,
+        Error.FENCED_LEADER_EPOCH: faults.FencedLeaderEpoch,
+        Error.FENCED_STATE_EPOCH: faults.FencedStateEpoch,
     }
 )
 

@@ -51,3 +51,18 @@ def test_faults_can_be_pickled() -> None:
 )
 def test_faults_between_brokers_have_kafkas_errors(fault: type[Fault], error: Error) -> None:
     assert error_of(fault("what happened")) is error
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (faults.InvalidRecordState, Error.INVALID_RECORD_STATE),
+        (faults.ShareSessionNotFound, Error.SHARE_SESSION_NOT_FOUND),
+        (faults.InvalidShareSessionEpoch, Error.INVALID_SHARE_SESSION_EPOCH),
+        (faults.ShareSessionLimitReached, Error.SHARE_SESSION_LIMIT_REACHED),
+        (faults.FencedStateEpoch, Error.FENCED_STATE_EPOCH),
+    ],
+)
+def test_faults_of_share_groups_have_kafkas_errors(fault: type[Fault], error: Error) -> None:
+    assert error_of(fault("what happened")) is error
+    assert fault.retry == error.retriable
