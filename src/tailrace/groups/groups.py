@@ -2,8 +2,8 @@
 
 Each request is a method call with a `GroupTurn`, which collects the records to append and the answers to give. A
 refused request raises a fault and changes nothing. Whatever is in the log changes by `replay` only: committed offsets,
-the generation of a classic group, everything of a consumer group or share group. The rest (waiting requests, alarms) is known to the
-active coordinator alone.
+the generation of a classic group, everything of a consumer group or share group. The rest (waiting requests, alarms) is
+known to the active coordinator alone.
 
 The driver must keep this order: append the turn's records, replay them, and give the answers when the records are
 committed. If the append fails, it discards the machine and rebuilds it from the log.
