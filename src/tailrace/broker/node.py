@@ -31,6 +31,8 @@ from tailrace.broker.metadata.peer_addresses import PeerAddresses
 from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import ReadAhead
+from tailrace.broker.queues.state_calls import ShareStates
+from tailrace.broker.queues.state_coordinator import ShareCoordinator
 from tailrace.broker.replication.quorums import Quorums
 from tailrace.broker.replication.vote_journal import VoteJournal
 from tailrace.broker.services import Services
@@ -67,16 +69,18 @@ class Control(NamedTuple):
 
 
 class Coordinators(NamedTuple):
-    """The coordinators of this broker, and the writer of their transaction markers."""
+    """The coordinators of this broker, the writer of their transaction markers, and the way to share coordinators."""
 
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     markers: MarkerWriting
+    shares: ShareCoordinator
+    share_states: ShareStates
 
     @property
     def all(self) -> tuple[Coordinator[Any], ...]:
         """Every coordinator; a new kind is added here."""
-        return (self.groups, self.transactions)
+        return (self.groups, self.transactions, self.shares)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -49,6 +49,8 @@ from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import ReadAhead
 from tailrace.broker.peers import OwnLevels, Peers
+from tailrace.broker.queues.state_calls import ShareStates
+from tailrace.broker.queues.state_coordinator import ShareCoordinator
 from tailrace.broker.replication.quorums import Quorums
 from tailrace.broker.replication.vote_journal import VoteJournal
 from tailrace.broker.services import Admin, ClusterNet, Groups, Reader, Services, Topics, Transactions, Writer
@@ -214,7 +216,8 @@ class Startup:
         reactions = Reactions(
             hosted, metadata, control.role, control.duties, peers, addresses, registration, coordinators.all, background
         )
-        for served in (requests, hand_overs, coordinators.markers, coordinators.transactions.membership):
+        coordinated = coordinators.markers, coordinators.transactions.membership, coordinators.shares
+        for served in (requests, hand_overs, *coordinated):
             self._requests.add(served.handlers)
         _wire(control, reactions)
         checkpointing = Checkpointing(ports, settings.data_dir, self.partitions)
@@ -278,7 +281,14 @@ class Startup:
         )
         markers = MarkerWriting(control.hosted, self._incarnation, peers.call)
         transactions = TransactionCoordinator(parts, control.producer_ids, markers, peers)
-        return Coordinators(groups=GroupCoordinator(parts), transactions=transactions, markers=markers)
+        shares = ShareCoordinator(parts)
+        return Coordinators(
+            groups=GroupCoordinator(parts),
+            transactions=transactions,
+            markers=markers,
+            shares=shares,
+            share_states=ShareStates(shares, control.hosted.me.broker, peers.call, self._ports.clock, self.background),
+        )
 
     def _build_services(
         self,

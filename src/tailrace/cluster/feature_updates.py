@@ -2,14 +2,23 @@
 
 Nothing is raised unasked. A raise is refused while a registered broker does not support the level, and the refusal
 names every such broker and says what to do. Lowering a level is always refused; see `cluster.features`.
+
+`share.version`, which Kafka's tools show, follows metadata.version: it is 1 as soon as that allows share groups.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from tailrace.cluster.brokers import Broker
-from tailrace.cluster.features import METADATA_VERSION, Features, level_range, release_of
+from tailrace.cluster.features import (
+    METADATA_VERSION,
+    SHARE_GROUPS_LEVEL,
+    SHARE_VERSION,
+    Features,
+    level_range,
+    release_of,
+)
 from tailrace.cluster.image import Image
-from tailrace.cluster.records import FeatureRaised, MetadataRecord
+from tailrace.cluster.records import FeatureRaised
 from tailrace.model.faults import InvalidUpdateVersion
 from tailrace.model.frozen import frozen
 from tailrace.model.proposal import Proposal
@@ -28,17 +37,27 @@ def found(image: Image, supported: Features) -> Proposal[None]:
     """The levels of a cluster that has none yet: the newest that the controller and all registered brokers support."""
     if image.features:
         return Proposal(None)
-    records: list[MetadataRecord] = []
+    newest: dict[str, int] = {}
     for name, levels in supported.items():
         lasts = [level_range(broker.features, name).last for broker in image.brokers.values()]
-        records.append(FeatureRaised(name=name, level=min([levels.last, *lasts])))
-    return Proposal(None, records)
+        newest[name] = min([levels.last, *lasts])
+    if newest[METADATA_VERSION] < SHARE_GROUPS_LEVEL:
+        newest.pop(SHARE_VERSION, None)
+    return Proposal(None, [FeatureRaised(name=name, level=level) for name, level in newest.items()])
 
 
 def update(image: Image, supported: Features, updates: Sequence[FeatureUpdate]) -> Proposal[None]:
     """Raise features, all or none; `InvalidUpdateVersion` says why not."""
+    wanted = {one.name: one.level for one in updates}
+    metadata_version = wanted.get(METADATA_VERSION, image.level)
+    if metadata_version >= SHARE_GROUPS_LEVEL and SHARE_VERSION not in wanted:
+        updates = [*updates, FeatureUpdate(name=SHARE_VERSION, level=level_range(supported, SHARE_VERSION).last)]
     for one in updates:
         _check(image, supported, one)
+        if one.name == SHARE_VERSION and one.level and metadata_version < SHARE_GROUPS_LEVEL:
+            raise InvalidUpdateVersion(
+                f"{SHARE_VERSION} {one.level} needs {METADATA_VERSION} {SHARE_GROUPS_LEVEL}: raise that"
+            )
     return Proposal(None, [FeatureRaised(name=one.name, level=one.level) for one in updates if _rises(image, one)])
 
 

@@ -26,6 +26,7 @@ from tailrace.model.frozen import frozen
 K = TypeVar("K")
 
 METADATA_VERSION: Final = "metadata.version"
+SHARE_VERSION: Final = "share.version"  # raised together with metadata.version, when that reaches SHARE_GROUPS_LEVEL
 
 
 class LevelRange(NamedTuple):
@@ -108,12 +109,31 @@ LEVELS: Final = (
         messages={"RegisterBroker": 1},
         forwarded={57: 2},
     ),
+    Level(
+        number=3,
+        release="0.2.0",
+        records={
+            # __consumer_offsets
+            "ShareGroupMetadataValue": 0,
+            "ShareGroupMemberMetadataValue": 0,
+            "ShareGroupTargetAssignmentMetadataValue": 0,
+            "ShareGroupTargetAssignmentMemberValue": 0,
+            "ShareGroupCurrentMemberAssignmentValue": 0,
+            "ShareGroupStatePartitionMetadataValue": 0,
+            # __share_group_state
+            "ShareSnapshotValue": 0,
+            "ShareUpdateValue": 0,
+        },
+        messages={"CallShareCoordinator": 0},
+        forwarded={},
+    ),
 )
 
 FIRST_LEVEL: Final = LEVELS[0].number
 NEWEST_LEVEL: Final = LEVELS[-1].number
 NAMED_ENDPOINTS_LEVEL: Final = 2  # from here on brokers register an endpoint for each of their listeners
 CLIENT_LANE_LEVEL: Final = 2  # from here on a door's client may connect through the peer port
+SHARE_GROUPS_LEVEL: Final = 3  # from here on there are share groups
 
 FEATURES_OF_0_1_0: Final[Features] = MappingProxyType(
     {METADATA_VERSION: LevelRange(1, 1), "group.version": LevelRange(1, 1), "transaction.version": LevelRange(1, 2)}
@@ -123,6 +143,7 @@ SUPPORTED_FEATURES: Final[Features] = MappingProxyType(
         METADATA_VERSION: LevelRange(FIRST_LEVEL, NEWEST_LEVEL),
         "group.version": LevelRange(1, 1),
         "transaction.version": LevelRange(1, 2),
+        SHARE_VERSION: LevelRange(0, 1),
     }
 )
 

@@ -99,11 +99,16 @@ GROUP_EXPRESSION_MAX_BYTES: Final = 1 * MiB  # of that program and its memory at
 PARTITIONS_PER_TRANSACTION_MAX: Final = 100_000  # a transaction is one record
 MARKS_PER_CALL_MAX: Final = 1_000  # markers that a coordinator sends to one broker at once; each has some 60 bytes
 
+# Share groups
+SHARE_STATES_PER_CALL_MAX: Final = 1_000  # share partitions whose state is written with one request between brokers
+SHARE_STATE_BATCHES_PER_CALL_MAX: Final = 100_000  # in such a request, with 28 bytes each; one partition may have more
+
 assert RECORD_BATCH_MAX_BYTES < FRAME_MAX_BYTES
 assert ADMITTED_OPEN_MAX_BYTES < DECOMPRESSED_MAX_BYTES
 assert 2 * GiB > DECODED_RUN_MAX_BYTES + DECOMPRESSED_MAX_BYTES + FRAME_MAX_BYTES  # positions in a run have 32 bits
 assert PARTITIONS_PER_TRANSACTION_MAX * (TOPIC_NAME_MAX_CHARS + 8) < RECORD_BATCH_MAX_BYTES
 assert GROUP_SUBSCRIPTIONS_MAX_BYTES + SMALL_REQUEST_MAX_BYTES < RECORD_BATCH_MAX_BYTES
+assert SHARE_STATE_BATCHES_PER_CALL_MAX * 28 < PEER_REQUEST_MAX_BYTES / 2
 assert FETCH_ANSWER_MAX_BYTES < FRAME_MAX_BYTES
 assert FETCH_ANSWER_SCARCE_BYTES < FETCH_ANSWER_MAX_BYTES < ANSWERS_UNSENT_MAX_BYTES
 assert 4 * FAULT_TEXT_MAX_CHARS < CLIENT_TEXT_MAX_BYTES

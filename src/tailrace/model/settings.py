@@ -157,6 +157,9 @@ class Settings:
     transactional_id_expiration_ms: int = setting("transactional.id.expiration.ms", 7 * DAY_MS, "How long a transactional id is kept after its last transaction.", **between(1, NEVER_MS))
     transaction_remove_expired_interval_ms: int = setting("transaction.remove.expired.transaction.cleanup.interval.ms", HOUR_MS, "How often the broker looks for expired transactional ids.", **between(1, NEVER_MS))
 
+    share_coordinator_state_topic_num_partitions: int = setting("share.coordinator.state.topic.num.partitions", 12, "The number of partitions of __share_group_state, which stores what share groups have done with records; fixed when the first share group is created. The leader of a partition is the share coordinator of its share partitions.", **between(1, 10_000))
+    share_coordinator_state_topic_replication_factor: int = setting("share.coordinator.state.topic.replication.factor", -1, "The replication factor of __share_group_state; -1: three, or the number of brokers if it is less.", check=lambda value: value == -1 or 1 <= value <= 100, wants="-1 or from 1 to 100")
+
     producer_id_expiration_ms: int = setting("producer.id.expiration.ms", DAY_MS, "How long the sequence numbers of an idle producer are kept.", **between(1, NEVER_MS))
     socket_request_max_bytes: int = setting("socket.request.max.bytes", FRAME_MAX_BYTES, "The largest size of a request.", **between(1024, FRAME_MAX_BYTES))
     fetch_partition_max_bytes: int = setting("fetch.partition.max.bytes", MiB, "The most bytes of one partition in one fetch. Larger values make responses queue in the socket, which is slower unless the network is slow.", **between(1024, FETCH_ANSWER_MAX_BYTES))

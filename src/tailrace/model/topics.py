@@ -21,7 +21,8 @@ METADATA_TOPIC_ID: Final = Id(bytes(15) + b"\x01")  # the same in every cluster,
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC_ID, 0)
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
-INTERNAL_TOPICS: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state", METADATA_TOPIC)
+SHARE_STATE_TOPIC: Final = "__share_group_state"
+INTERNAL_TOPICS: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC, METADATA_TOPIC)
 # The state of coordinators must not be deleted by age. Small segments, because a new leader loads all of them.
 INTERNAL_TOPIC_SETTINGS: Final = MappingProxyType(
     {"retention.ms": "-1", "retention.bytes": "-1", "segment.bytes": str(100 * MiB)}

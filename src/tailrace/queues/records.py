@@ -1,14 +1,29 @@
 """The records of `__share_group_state`, in Kafka's format, so that Kafka's tools can read them.
 
 They store what a share group has done with the records of one partition. A snapshot is the whole state, an update
-changes the state of the last snapshot. A key's version is its type.
+changes the state of the last snapshot. A key begins with its type and a value with its version, two bytes each. A key
+of a snapshot without a value is a tombstone: it deletes the state.
 
 `not_before` is a field of Tailrace, in a tag that other readers skip.
 """
 
+import struct
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from tailrace.cluster.features import record_version
 from tailrace.model.ids import Id
-from tailrace.wire.schema import Int8, Int16, Int32, Int64, record, wire
+from tailrace.queues.state import DeliveryState
+from tailrace.records.record import NewRecord, Record
+from tailrace.wire.compile import decode, encode
+from tailrace.wire.primitives import WireError
+from tailrace.wire.schema import Int8, Int16, Int32, Int64, declaration, record, wire
 from tailrace.wire.schema import struct as part
+from tailrace.wire.stored import UnknownRecord, check_version
+
+NUMBER: Final = struct.Struct(">h")  # a key's type, a value's version
+STATES: Final = frozenset(DeliveryState)
 
 
 @record(type=0, versions="0-0", flexible="none")
@@ -67,3 +82,49 @@ class ShareUpdateValue:
 
 ShareStateKey = ShareSnapshotKey | ShareUpdateKey
 ShareStateValue = ShareSnapshotValue | ShareUpdateValue
+
+
+class Entry(NamedTuple):
+    """One record; without a value it is a tombstone."""
+
+    key: ShareStateKey
+    value: ShareStateValue | None
+
+
+KINDS: Final[Mapping[int, tuple[type[ShareStateKey], type[ShareStateValue]]]] = MappingProxyType(
+    {0: (ShareSnapshotKey, ShareSnapshotValue), 1: (ShareUpdateKey, ShareUpdateValue)}
+)
+
+
+def encode_entry(entry: Entry, level: int, timestamp_ms: int) -> NewRecord:
+    """The record of an entry at a level of metadata.version."""
+    key_class: type[ShareStateKey] = type(entry.key)
+    key_type = declaration(key_class).number
+    version = record_version(level, KINDS[key_type][1].__name__)
+    value = None if entry.value is None else NUMBER.pack(version) + encode(entry.value, version)
+    return NewRecord(key=NUMBER.pack(key_type) + encode(entry.key, key_type), value=value, timestamp=timestamp_ms)
+
+
+def decode_entry(stored: Record) -> Entry:
+    key_type = _number(stored.key or b"")
+    if key_type not in KINDS:
+        version = -1 if stored.value is None else _number(stored.value)
+        raise UnknownRecord(f"key type {key_type}", version, f"key types {', '.join(map(str, KINDS))}")
+    key_class, value_class = KINDS[key_type]
+    key, _ = decode(key_class, key_type, stored.key or b"", NUMBER.size)
+    if stored.value is None:
+        return Entry(key, None)
+    version = _number(stored.value)
+    check_version(value_class, value_class.__name__, version)
+    value, _ = decode(value_class, version, stored.value, NUMBER.size)
+    unknown = [one.delivery_state for one in value.state_batches if one.delivery_state not in STATES]
+    if unknown:
+        raise WireError(f"record at offset {stored.offset} has unknown delivery state {unknown[0]}")
+    return Entry(key, value)
+
+
+def _number(data: bytes) -> int:
+    if len(data) < NUMBER.size:
+        raise WireError(f"record key or value of {len(data)} bytes is too short for its type or version")
+    found: int = NUMBER.unpack_from(data)[0]
+    return found

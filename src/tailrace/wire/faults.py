@@ -287,6 +287,13 @@ FAULTS_BY_ERROR: Final[Mapping[Error, type[faults.Fault]]] = MappingProxyType(
         Error.INVALID_PRODUCER_EPOCH: faults.StaleProducerEpoch,
         Error.TRANSACTION_ABORTABLE: faults.NotInTransaction,
         Error.TRANSACTION_COORDINATOR_FENCED: faults.CoordinatorFenced,
+        Error.COORDINATOR_NOT_AVAILABLE: faults.CoordinatorUnavailable,
+        Error.COORDINATOR_LOAD_IN_PROGRESS: faults.CoordinatorLoading,
+        Error.NOT_COORDINATOR: faults.NotCoordinator,
+        Error.INVALID_REQUEST: faults.InvalidRequest,
+        Error.UNKNOWN_TOPIC_ID: faults.UnknownTopicId,
+        Error.FENCED_LEADER_EPOCH: faults.FencedLeaderEpoch,
+        Error.FENCED_STATE_EPOCH: faults.FencedStateEpoch,
     }
 )
 

@@ -26,7 +26,7 @@ from tailrace.model.faults import Fault, NotController, StorageFailed
 from tailrace.model.ids import NO_BROKER, BrokerId, Id
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
-from tailrace.model.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from tailrace.model.topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from tailrace.ports import Clock
 from tailrace.raft.events import AddVoter, RemoveVoter
 from tailrace.raft.replica import Voter
@@ -133,6 +133,7 @@ class ControllerRole:
         wanted = (
             (OFFSETS_TOPIC, settings.offsets_topic_replication_factor),
             (TRANSACTIONS_TOPIC, settings.transaction_state_log_replication_factor),
+            (SHARE_STATE_TOPIC, settings.share_coordinator_state_topic_replication_factor),
         )
         for topic, factor in wanted:
             more = coordinator.machine.widen(topic, factor).records

@@ -61,6 +61,7 @@ class Plan:
             replica_fetch_wait_max_ms=self.fetch_timeout_ms // 4,
             offsets_topic_num_partitions=1,
             transaction_state_log_num_partitions=1,
+            share_coordinator_state_topic_num_partitions=1,
             group_initial_rebalance_delay_ms=100,
             group_min_session_timeout_ms=500,
             group_consumer_heartbeat_interval_ms=500,

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from tailrace.wire.messages import Pair
+from tailrace.wire.messages.peers.call_share_coordinator import CallShareCoordinator, CallShareCoordinatorAnswer
 from tailrace.wire.messages.peers.forward import Forward, ForwardAnswer
 from tailrace.wire.messages.peers.hand_over import HandOver, HandOverAnswer
 from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
@@ -47,4 +48,5 @@ PEER_MESSAGES: Final = _by_key(
     (MakeInternalTopic, MakeInternalTopicAnswer),
     (WriteMarkers, WriteMarkersAnswer),
     (TakePart, TakePartAnswer),
+    (CallShareCoordinator, CallShareCoordinatorAnswer),
 )

@@ -1,0 +1,1 @@
+"""The shell of share groups: the share coordinator and the way to it."""
