@@ -1,10 +1,13 @@
 """The server-side assignors, for any members, topics and previous targets: complete, valid, balanced and sticky."""
 
+from collections import Counter
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.groups.consumer.assignors import ASSIGNORS, AssignorMember, uniform_assignor
 from tailrace.groups.consumer.partition_sets import PartitionSet
+from tailrace.groups.share.assignor import simple_assignor
 from tailrace.model.ids import Id, TopicPartition
 
 Case = tuple[dict[str, AssignorMember], dict[Id, int]]  # members, and partition counts by topic
@@ -97,3 +100,61 @@ def test_range_cuts_topics_of_equal_size_at_the_same_places(case: Case) -> None:
         by_topic = [[one.partition for one in some if one.topic_id == topic] for topic in equal]
         assert all(one == by_topic[0] for one in by_topic)
         assert not by_topic or by_topic[0] == list(range(by_topic[0][0], by_topic[0][-1] + 1)) if by_topic[0] else True
+
+
+# `simple`, of share groups
+
+
+def every_partition(partitions: dict[Id, int]) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for topic in sorted(partitions) for number in range(partitions[topic])]
+
+
+def simple(members: dict[str, AssignorMember], partitions: dict[Id, int]) -> dict[str, PartitionSet]:
+    return simple_assignor(members, every_partition(partitions))
+
+
+def readers(assignments: dict[str, PartitionSet]) -> dict[TopicPartition, int]:
+    return dict(Counter(one for some in assignments.values() for one in some))
+
+
+@given(cases())
+def test_simple_assigns_every_partition_to_subscribers_and_leaves_no_subscriber_idle(case: Case) -> None:
+    members, partitions = case
+    assignments = simple(members, partitions)
+    assert sorted(readers(assignments)) == every_partition(partitions)
+    for name, some in assignments.items():
+        assert list(some) == sorted(set(some))
+        assert {one.topic_id for one in some} <= set(members[name].topics)
+        assert some or not any(partitions[topic] for topic in members[name].topics)
+
+
+@given(cases(same_topics=True))
+def test_simple_gives_equal_subscribers_as_many_partitions_and_partitions_as_many_members(case: Case) -> None:
+    members, partitions = case
+    assignments = simple(members, partitions)
+    found, total = sizes(assignments), sum(partitions.values())
+    assert max(found) - min(found) <= 1
+    assert set(readers(assignments).values()) <= {-(-len(members) // total) if total else 0}
+
+
+@given(cases())
+def test_simple_does_not_change_its_own_assignment(case: Case) -> None:
+    members, partitions = case
+    first = simple(members, partitions)
+    assert simple(with_previous(members, first), partitions) == first
+
+
+@given(cases(same_topics=True))
+@settings(max_examples=50)
+def test_simple_moves_no_more_than_a_new_member_needs_while_partitions_have_one_member(case: Case) -> None:
+    members, partitions = case
+    first = simple(members, partitions)
+    joined = simple(
+        {**with_previous(members, first), "z": next(iter(members.values()))._replace(previous=())}, partitions
+    )
+    if sum(partitions.values()) > len(members):
+        for name in members:
+            assert set(joined[name]) <= set(first[name])
+    else:
+        for name in members:  # some get a second partition, or give theirs away, and nobody changes the first one
+            assert not first[name] or set(joined[name]) & set(first[name])

@@ -11,10 +11,12 @@ import pytest
 
 from tailrace.groups.classic.states import TRANSITIONS as CLASSIC
 from tailrace.groups.consumer.states import STEPS
+from tailrace.groups.share.states import TRANSITIONS as SHARE
 from tailrace.raft.roles import TRANSITIONS as ROLES
 from tailrace.transactions.states import TRANSITIONS as TRANSACTIONS
 from tests.unit.groups.classic.stage import Stage as ClassicStage
 from tests.unit.groups.consumer.mixed_stage import MixedStage
+from tests.unit.groups.share.stage import ShareStage
 from tests.unit.raft.stage import Stage as RaftStage
 from tests.unit.state_tables import Page, Stage, Transitions, replay, transcripts_of
 from tests.unit.transactions.stage import Stage as TransactionStage
@@ -50,6 +52,12 @@ TABLES = (
         folder="consumer_groups",
         stage=MixedStage,
         page=Page("groups.md", "groups/consumer/states.py", {"Stable": "joins without partitions"}),
+    ),
+    StateTable(
+        transitions=SHARE,
+        folder="share_groups",
+        stage=ShareStage,
+        page=Page("groups.md", "groups/share/states.py", {"Empty": "is created"}),
     ),
     StateTable(
         transitions=TRANSACTIONS,

@@ -15,7 +15,7 @@ HEALTHY_WITHIN_S: Final = 60.0
 TOLD_WITHIN_S: Final = 30.0
 Declared = dict[str, dict[str, int]]  # see conftest
 
-REFUSED: Final = "supports metadata.version 1, the cluster is at metadata.version 2: start it with tailrace >= 0.2.0"
+REFUSED: Final = "supports metadata.version 1, the cluster is at metadata.version 3: start it with tailrace >= 0.2.0"
 
 
 def upgrade(cluster: Cluster, *brokers: int) -> None:
@@ -51,12 +51,12 @@ def test_no_client_notices_an_upgrade_and_the_raise_after_it(
             assert new_records(cluster, declared) == [], "nothing is raised unasked"
             dry = raise_level(cluster, 1)
             assert (dry.code, dry.err) == (0, "")
-            assert "metadata.version is at level 1; the newest level that this broker supports is 2." in dry.out
+            assert "metadata.version is at level 1; the newest level that this broker supports is 3." in dry.out
             assert new_records(cluster, declared) == []
             cluster.stop(3)  # fenced, and ready
             done = raise_level(cluster, 2, "--yes")
             assert (done.code, done.err) == (0, "")
-            assert "metadata.version is at level 2 now" in done.out
+            assert "metadata.version is at level 3 now" in done.out
             refuse_an_old_member(cluster, old_source, 3)
             refuse_an_old_joiner(cluster, old_source, tmp_path / "joiner")
             upgrade(cluster, 3)

@@ -53,7 +53,7 @@ from tailrace.broker.queues.state_calls import ShareStates
 from tailrace.broker.queues.state_coordinator import ShareCoordinator
 from tailrace.broker.replication.quorums import Quorums
 from tailrace.broker.replication.vote_journal import VoteJournal
-from tailrace.broker.services import Admin, ClusterNet, Groups, Reader, Services, Topics, Transactions, Writer
+from tailrace.broker.services import Admin, ClusterNet, Groups, Queues, Reader, Services, Topics, Transactions, Writer
 from tailrace.broker.transactions.coordinator import TransactionCoordinator
 from tailrace.broker.transactions.marker_writing import MarkerWriting
 from tailrace.broker.transactions.offset_commits import OffsetCommits
@@ -313,6 +313,7 @@ class Startup:
             writer=Writer(hosted, verifier, calls, progress),
             reader=Reader(hosted, read_ahead, clock, settings.fetch_partition_max_bytes),
             groups=groups,
+            queues=Queues(coordinators.shares),
             transactions=Transactions(
                 coordinators.transactions,
                 coordinators.groups,

@@ -1,19 +1,37 @@
-"""Either kind of group, classic or consumer (KIP-848), and the checks of members that depend on the kind.
+"""Any kind of group, classic, consumer (KIP-848) or share (KIP-932), and the checks of members that depend on the kind.
 
-A group id names one group, of one kind at a time; its offsets stay when the kind changes (`migration.py`).
+A group id names one group, of one kind at a time. A classic group may become a consumer group, and the other way round,
+and keeps its offsets (`migration.py`). A share group has no committed offsets, and stays a share group until deleted.
 """
 
 from tailrace.groups.classic.group import ClassicGroup
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.requests import MemberId
+from tailrace.groups.share.group import ShareGroup
 from tailrace.model.faults import (
+    GroupNotFound,
     IllegalGeneration,
     StaleMemberEpoch,
     UnknownMember,
     UnsupportedVersion,
 )
 
-AnyGroup = ClassicGroup | ConsumerGroup
+OffsetsGroup = ClassicGroup | ConsumerGroup  # the kinds that commit offsets
+AnyGroup = OffsetsGroup | ShareGroup
+
+
+def require_offsets_group(known: AnyGroup | None, group_id: str) -> OffsetsGroup | None:
+    """A group that may have committed offsets; None: the group does not exist."""
+    if isinstance(known, ShareGroup):
+        raise GroupNotFound(f"Group {group_id} is a share group, which has no committed offsets.")
+    return known
+
+
+def require_share_group(known: AnyGroup | None, group_id: str) -> ShareGroup:
+    """The group of a client that sends an epoch as one of its members; if there is none, as below."""
+    if not isinstance(known, ShareGroup):
+        raise UnknownMember(f"Share group {group_id} not found.")
+    return known
 
 
 def require_consumer_group(known: AnyGroup | None, group_id: str) -> ConsumerGroup:
@@ -47,7 +65,7 @@ def check_epoch(group: ConsumerGroup, member_id: str, epoch: int) -> None:
         raise problem(f"Member {member_id} of group {group.id} is in epoch {member.current.epoch}, not {epoch}.")
 
 
-def check_generation(group: AnyGroup, identity: MemberId, generation: int) -> None:
+def check_generation(group: OffsetsGroup, identity: MemberId, generation: int) -> None:
     """The member is in the group and the generation is current.
 
     For a consumer group, the generation is the member's epoch. Producers do not know STALE_MEMBER_EPOCH, so a wrong

@@ -2,8 +2,8 @@
 
 Each request is a method call with a `GroupTurn`, which collects the records to append and the answers to give. A
 refused request raises a fault and changes nothing. Whatever is in the log changes by `replay` only: committed offsets,
-the generation of a classic group, everything of a consumer group. The rest (waiting requests, alarms) is known to the
-active coordinator alone.
+the generation of a classic group, everything of a consumer group or share group. The rest (waiting requests, alarms) is
+known to the active coordinator alone.
 
 The driver must keep this order: append the turn's records, replay them, and give the answers when the records are
 committed. If the append fails, it discards the machine and rebuilds it from the log.
@@ -14,11 +14,12 @@ from typing import TypeVar
 
 from tailrace.groups import migration, offsets
 from tailrace.groups.any_group import (
-    AnyGroup,
+    OffsetsGroup,
     check_committer,
     check_epoch,
     check_generation,
     require_consumer_group,
+    require_offsets_group,
 )
 from tailrace.groups.classic import joining, rebalance, syncing
 from tailrace.groups.classic.group import ClassicGroup
@@ -32,8 +33,11 @@ from tailrace.groups.consumer.requests import JOIN_EPOCH, Heartbeat, HeartbeatAn
 from tailrace.groups.consumer.target_assignment import names_to_match
 from tailrace.groups.offsets import Committed
 from tailrace.groups.records import Entry, GroupMetadataKey
-from tailrace.groups.replayed_groups import ReplayedGroups
 from tailrace.groups.requests import JoinRequest, MemberId, SyncRequest, Ticket
+from tailrace.groups.share import initializing
+from tailrace.groups.share import leaving as share_leaving
+from tailrace.groups.share.group import ShareGroup
+from tailrace.groups.share_groups import ShareGroups
 from tailrace.groups.topics import Topics
 from tailrace.groups.turn import Alarm, GroupTurn
 from tailrace.model.alarms import Alarms
@@ -41,6 +45,7 @@ from tailrace.model.faults import (
     Fault,
     GroupNotFound,
     IllegalGeneration,
+    InconsistentProtocol,
     InvalidGroupId,
     InvalidRequest,
     NonEmptyGroup,
@@ -51,10 +56,10 @@ from tailrace.model.faults import (
 from tailrace.model.ids import PartitionName
 from tailrace.model.proposal import InTransaction
 
-K = TypeVar("K", ClassicGroup, ConsumerGroup)
+K = TypeVar("K", ClassicGroup, ConsumerGroup, ShareGroup)
 
 
-class Groups(ReplayedGroups):
+class Groups(ShareGroups):
     def __init__(self) -> None:
         super().__init__()
         self.alarms: Alarms[Alarm] = Alarms()
@@ -68,6 +73,9 @@ class Groups(ReplayedGroups):
             if isinstance(group, ConsumerGroup):
                 leaving.start_alarms(group, turn)
                 continue
+            if isinstance(group, ShareGroup):
+                self._serve_share_group(group, turn)
+                continue
             for member in group.members.values():
                 group.restart_session(member, turn)
             if len(group.members) > turn.rules.max_size:
@@ -80,6 +88,10 @@ class Groups(ReplayedGroups):
         known = self.groups.get(group_id)
         if known is None and request.identity.member_id:
             raise _unknown_group(group_id, request.identity)
+        if isinstance(known, ShareGroup):
+            raise InconsistentProtocol(
+                f"Group {group_id} is a share group: use the share protocol, or another group id."
+            )
         if isinstance(known, ConsumerGroup) and not known.is_empty:
             joining.check_member(request, turn)
             classic_members.join(known, request, ticket, new_id, turn)
@@ -110,6 +122,8 @@ class Groups(ReplayedGroups):
         group = self.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return self._leave_consumer_group(group, identities, turn)
+        if isinstance(group, ShareGroup):
+            group = None  # it has no members of this protocol
         results: list[Fault | None] = []
         for identity in identities:
             try:
@@ -145,10 +159,10 @@ class Groups(ReplayedGroups):
         else:
             leaving.remove_members(group, member_ids, turn)
 
-    def _group_of(self, group_id: str, identity: MemberId) -> AnyGroup:
+    def _group_of(self, group_id: str, identity: MemberId) -> OffsetsGroup:
         _check_group_id(group_id)
         group = self.groups.get(group_id)
-        if group is None:
+        if group is None or isinstance(group, ShareGroup):
             raise _unknown_group(group_id, identity)
         return group
 
@@ -164,6 +178,8 @@ class Groups(ReplayedGroups):
             return self._consumer_leave(require_consumer_group(known, group_id), beat, turn)
         if isinstance(known, ConsumerGroup) or beat.epoch != JOIN_EPOCH:
             return heartbeat.heartbeat(require_consumer_group(known, group_id), beat, turn)
+        if isinstance(known, ShareGroup):
+            raise GroupNotFound(f"Group {group_id} is a share group, not a consumer group.")
         if known is None:
             return heartbeat.heartbeat(ConsumerGroup(group_id), beat, turn)
         group, records = migration.upgraded(known, turn)
@@ -194,17 +210,24 @@ class Groups(ReplayedGroups):
     def ring(self, turn: GroupTurn) -> None:
         """Handle the alarms that are due.
 
-        Expired members of a consumer group are removed in one step: one new epoch, one decision about a downgrade."""
+        Expired members of a group are removed in one step: one new epoch, and in a consumer group one decision about a
+        downgrade."""
         expired: dict[str, list[str]] = {}
         for alarm in self.alarms.rung(turn.now):
             group = self.groups.get(alarm.group_id)
             if isinstance(group, ClassicGroup):
                 self._ring_classic(group, alarm, turn)
+            elif isinstance(group, ShareGroup):
+                if alarm.member_id in group.members:
+                    expired.setdefault(group.id, []).append(alarm.member_id)
             elif group is not None and leaving.removes_member(group, alarm):
                 expired.setdefault(group.id, []).append(alarm.member_id)
         for group_id, members in expired.items():
-            group = require_consumer_group(self.groups[group_id], group_id)
-            self._remove_members(group, list(dict.fromkeys(members)), turn)
+            group, unique = self.groups[group_id], list(dict.fromkeys(members))
+            if isinstance(group, ShareGroup):
+                share_leaving.remove_members(group, unique, turn)
+            else:
+                self._remove_members(require_consumer_group(group, group_id), unique, turn)
 
     def _ring_classic(self, group: ClassicGroup, alarm: Alarm, turn: GroupTurn) -> None:
         match alarm.what:
@@ -238,7 +261,7 @@ class Groups(ReplayedGroups):
         """OffsetCommit. A generation below 0: the client is not a member.
 
         In a consumer group the generation is the member's epoch; `knows_epochs`: the request's version has it."""
-        group = self.groups.get(group_id)
+        group = require_offsets_group(self.groups.get(group_id), group_id)
         if group is None:
             if generation >= 0:
                 raise GroupNotFound(f"Group {group_id} not found; commit has generation {generation}.")
@@ -269,7 +292,7 @@ class Groups(ReplayedGroups):
         """TxnOffsetCommit: offsets that count when the producer's transaction is committed.
 
         Clients before TxnOffsetCommit version 3 send no member id and no generation, and are not checked."""
-        group = self.groups.get(group_id)
+        group = require_offsets_group(self.groups.get(group_id), group_id)
         if group is None and generation >= 0:
             raise IllegalGeneration(f"Group {group_id} not found; commit has generation {generation}.")
         is_identified = generation >= 0 or identity.member_id or identity.instance_id is not None
@@ -279,14 +302,15 @@ class Groups(ReplayedGroups):
 
     def check_offset_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
         """OffsetFetch by a member of a consumer group needs its current epoch."""
-        group = self.groups.get(group_id)
+        group = require_offsets_group(self.groups.get(group_id), group_id)
         if isinstance(group, ConsumerGroup) and not (member_id is None and epoch < 0):
             check_epoch(group, member_id or "", epoch)
 
     def delete_offsets(self, group_id: str, places: Sequence[PartitionName], turn: GroupTurn) -> list[Fault | None]:
         """OffsetDelete, for topics that the group is not subscribed to; returns one result for each partition."""
         _check_group_id(group_id)
-        group = self.find(group_id)
+        group = require_offsets_group(self.find(group_id), group_id)
+        assert group is not None
         subscribed = group.subscribed if group.members else frozenset()
         if subscribed is None:
             raise NonEmptyGroup(f"Group {group_id} has members whose subscriptions are unknown.")
@@ -307,11 +331,6 @@ class Groups(ReplayedGroups):
 
     # Groups as a whole
 
-    def find(self, group_id: str) -> AnyGroup:
-        if group_id not in self.groups:
-            raise GroupNotFound(f"Group {group_id} not found.")
-        return self.groups[group_id]
-
     def find_kind(self, group_id: str, kind: type[K]) -> K:
         group = self.find(group_id)
         if not isinstance(group, kind):
@@ -323,9 +342,12 @@ class Groups(ReplayedGroups):
         group = self.find(group_id)
         if not group.is_empty:
             raise NonEmptyGroup(f"Group {group_id} is not empty.")
-        self._delete(group, turn)
+        if isinstance(group, ShareGroup):
+            self._delete_share_group(group, turn)
+        else:
+            self._delete(group, turn)
 
-    def _delete(self, group: AnyGroup, turn: GroupTurn) -> None:
+    def _delete(self, group: OffsetsGroup, turn: GroupTurn) -> None:
         turn.records += [offsets.entry(group.id, place, None) for place in self._places(group.id)]
         if isinstance(group, ConsumerGroup):
             Draft(group, turn).delete_group()
@@ -336,9 +358,14 @@ class Groups(ReplayedGroups):
         group.move(Cause.REMOVED, turn)
 
     def expire(self, group_ids: Sequence[str], turn: GroupTurn) -> None:
-        """Delete expired offsets, offsets of deleted topics, and groups that have nothing left."""
+        """Delete expired offsets, offsets and share state of deleted topics, and groups that have nothing left.
+
+        A share group does not expire: it has state of its partitions, and that is kept until the group is deleted."""
         retention_ms = turn.rules.offsets_retention_ms
         for group in [self.groups[one] for one in group_ids if one in self.groups]:
+            if isinstance(group, ShareGroup):
+                initializing.forget_deleted_topics(group, turn)
+                continue
             committed = self.committed(group.id)
             expired = {place: None for place, one in committed.items() if self.is_of_deleted_topic(place, one)}
             expired |= dict.fromkeys(offsets.expired(group, committed, turn.wall_ms, retention_ms))

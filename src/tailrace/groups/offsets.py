@@ -9,7 +9,7 @@ last member left, so there too it begins at the last commit, as in Kafka.
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-from tailrace.groups.any_group import AnyGroup
+from tailrace.groups.any_group import OffsetsGroup
 from tailrace.groups.classic.states import State
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.records import Entry, OffsetCommitKey, OffsetCommitValue
@@ -66,7 +66,7 @@ def check_metadata(metadata: str, max_size: int) -> None:
 
 
 def expired(
-    group: AnyGroup, offsets: Mapping[PartitionName, Committed], now_ms: int, retention_ms: int
+    group: OffsetsGroup, offsets: Mapping[PartitionName, Committed], now_ms: int, retention_ms: int
 ) -> list[PartitionName]:
     """The partitions whose committed offsets have expired."""
     since = _unused_since(group)
@@ -79,7 +79,7 @@ def _is_expired(one: Committed, unused_since_ms: int | None, now_ms: int, retent
     return now_ms >= (one.expires_ms if one.expires_ms >= 0 else unused_since_ms + retention_ms)
 
 
-def _unused_since(group: AnyGroup) -> Callable[[PartitionName, Committed], int | None]:
+def _unused_since(group: OffsetsGroup) -> Callable[[PartitionName, Committed], int | None]:
     """A function that returns when an offset's retention time began; None: the offset is in use."""
     if isinstance(group, ConsumerGroup):
         topics = group.subscribed

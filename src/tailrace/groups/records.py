@@ -3,7 +3,7 @@
 A key begins with its type and a value with its version, two bytes each; the declared fields follow. A record without a
 value is a tombstone: it deletes what the key names. The values declared here are written in version 3
 (`cluster/features.py` says at which metadata.version), which all current Kafka releases can read, and are read in every
-version. Those of KIP-848 are in `consumer/records.py`.
+version. Those of KIP-848 are in `consumer/records.py`, those of KIP-932 in `share/records.py`.
 """
 
 import struct
@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, get_args
 
 from tailrace.cluster.features import record_version
 from tailrace.groups.consumer.records import ConsumerKey, ConsumerValue
+from tailrace.groups.share.records import ShareKey, ShareValue
 from tailrace.model.ids import NO_ID, Id
 from tailrace.records.record import NewRecord, Record
 from tailrace.wire.compile import decode, encode_into
@@ -79,8 +80,8 @@ class GroupMetadataValue:
     members: tuple[StoredMember, ...]
 
 
-Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey
-Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue
+Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey | ShareKey
+Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue | ShareValue
 
 
 class Entry(NamedTuple):
@@ -98,7 +99,8 @@ KINDS: Final[Mapping[int, tuple[type[Key], type[Value]]]] = MappingProxyType(
     }
     | {
         declaration(key).number: (key, value)
-        for key, value in zip(get_args(ConsumerKey), get_args(ConsumerValue), strict=True)
+        for keys, values in ((ConsumerKey, ConsumerValue), (ShareKey, ShareValue))
+        for key, value in zip(get_args(keys), get_args(values), strict=True)
     }
 )
 

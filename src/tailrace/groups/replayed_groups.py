@@ -1,4 +1,4 @@
-"""The state that replaying `__consumer_offsets` yields: groups of both kinds, committed offsets, pending offsets.
+"""The state that replaying `__consumer_offsets` yields: groups of all kinds, committed offsets, pending offsets.
 
 Only `replay` changes it, when the log is loaded and when the coordinator is active. `Groups` adds the handling of
 requests.
@@ -14,6 +14,8 @@ from tailrace.groups.consumer.records import ConsumerGroupMetadataKey
 from tailrace.groups.offsets import Committed
 from tailrace.groups.pending import PendingOffsets
 from tailrace.groups.records import Entry, GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from tailrace.groups.share.group import ShareGroup
+from tailrace.groups.share.records import ShareGroupMetadataKey, ShareKey
 from tailrace.model.ids import PartitionName
 from tailrace.model.proposal import InTransaction, TransactionEnded
 
@@ -53,8 +55,10 @@ class ReplayedGroups:
                 self._remove(key.group, ClassicGroup)
             case Entry(ConsumerGroupMetadataKey() as key, None):
                 self._remove(key.group, ConsumerGroup)
+            case Entry(ShareGroupMetadataKey() as key, None):
+                self._remove(key.group, ShareGroup)
             case Entry():
-                self._replay_consumer_record(entry)
+                self._replay_member_record(entry)
 
     def committed(self, group_id: str) -> Mapping[PartitionName, Committed]:
         return self.offsets.get(group_id, {})
@@ -89,15 +93,17 @@ class ReplayedGroups:
             if is_committed and (known is None or known.order < committed.order):
                 self._commit(group_id, place, committed)
 
-    def _replay_consumer_record(self, entry: Entry) -> None:
-        """A record of a consumer group turns the group into one; tombstones for a group of the other kind have no
-        effect, because its consumer records are already gone."""
+    def _replay_member_record(self, entry: Entry) -> None:
+        """A record of a consumer or share group turns the group into one; tombstones for a group of another kind have
+        no effect, because its records of this kind are already gone."""
         assert not isinstance(entry.key, OffsetCommitKey)
+        kind = ShareGroup if isinstance(entry.key, ShareKey) else ConsumerGroup
         group = self.groups.get(entry.key.group)
-        if not isinstance(group, ConsumerGroup):
+        if not isinstance(group, kind):
             if entry.value is None:
                 return
-            group = self.groups[entry.key.group] = ConsumerGroup(entry.key.group)
+            group = self.groups[entry.key.group] = kind(entry.key.group)
+        assert not isinstance(group, ClassicGroup)
         group.replay(entry)
 
     def _group(self, group_id: str) -> AnyGroup:
@@ -112,7 +118,7 @@ class ReplayedGroups:
         return group
 
     def _remove(self, group_id: str, kind: type[AnyGroup]) -> None:
-        """Remove a group of one kind. A group of the other kind may have replaced it, and keeps its offsets."""
+        """Remove a group of one kind. A group of another kind may have replaced it, and keeps its offsets."""
         if isinstance(self.groups.get(group_id), kind):
             del self.groups[group_id]
         if not self.offsets.get(group_id):

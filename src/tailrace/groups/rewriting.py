@@ -21,6 +21,8 @@ from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.partition_sets import to_stored
 from tailrace.groups.records import Entry
 from tailrace.groups.replayed_groups import ReplayedGroups
+from tailrace.groups.share import records as share_records
+from tailrace.groups.share.group import ShareGroup
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.ids import PartitionName
 
@@ -28,7 +30,7 @@ from tailrace.model.ids import PartitionName
 def live_records_max(machine: ReplayedGroups) -> int:
     """An upper bound on the number of records that the live state takes."""
     members = sum(len(group.members) for group in machine.groups.values())
-    return 2 * len(machine.groups) + 4 * members + sum(len(places) for places in machine.offsets.values())
+    return 3 * len(machine.groups) + 4 * members + sum(len(places) for places in machine.offsets.values())
 
 
 def rewrite_groups(machine: ReplayedGroups, group_ids: Sequence[str], turn: GroupTurn) -> list[str]:
@@ -63,6 +65,8 @@ def _is_rebalancing(group: AnyGroup) -> bool:
 def _group_records(group: AnyGroup) -> Iterator[Entry]:
     if isinstance(group, ConsumerGroup):
         yield from _consumer_group_records(group)
+    elif isinstance(group, ShareGroup):
+        yield from _share_group_records(group)
     elif group.protocol_type is not None:  # it has had members
         yield group.entry({one.id: one.assignment for one in group.members.values()}, group.state_since_ms)
 
@@ -85,4 +89,23 @@ def _consumer_group_records(group: ConsumerGroup) -> Iterator[Entry]:
     yield Entry(
         records.ConsumerGroupTargetAssignmentMetadataKey(group=group.id),
         records.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=group.assignment_epoch),
+    )
+
+
+def _share_group_records(group: ShareGroup) -> Iterator[Entry]:
+    value = share_records.ShareGroupMetadataValue(epoch=group.epoch, metadata_hash=group.metadata_hash)
+    yield Entry(share_records.ShareGroupMetadataKey(group=group.id), value)
+    yield Entry(share_records.ShareGroupStatePartitionMetadataKey(group=group.id), group.partitions.value())
+    for member in group.members.values():
+        names = {"group": group.id, "member_id": member.id}
+        target = to_stored(group.target.get(member.id, ()))
+        yield Entry(share_records.ShareGroupMemberMetadataKey(**names), member.profile)
+        yield Entry(
+            share_records.ShareGroupTargetAssignmentMemberKey(**names),
+            share_records.ShareGroupTargetAssignmentMemberValue(topic_partitions=target),
+        )
+        yield Entry(share_records.ShareGroupCurrentMemberAssignmentKey(**names), member.current.value())
+    yield Entry(
+        share_records.ShareGroupTargetAssignmentMetadataKey(group=group.id),
+        share_records.ShareGroupTargetAssignmentMetadataValue(assignment_epoch=group.assignment_epoch),
     )

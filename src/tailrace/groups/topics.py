@@ -21,6 +21,9 @@ class Topics(Protocol):
 
     def name_of(self, topic_id: Id) -> str | None: ...
 
+    def is_deleted(self, topic_id: Id) -> bool:
+        """Whether a topic is known to have been deleted; one that is not known yet has not."""
+
     def names(self) -> Mapping[str, None]:
         """All topics, internal ones among them: a regular expression is matched against each name.
 
@@ -37,6 +40,9 @@ class NoTopics:
 
     def name_of(self, topic_id: Id) -> str | None:
         return None
+
+    def is_deleted(self, topic_id: Id) -> bool:
+        return False
 
     def names(self) -> Mapping[str, None]:
         return MappingProxyType({})

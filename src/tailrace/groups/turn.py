@@ -14,10 +14,16 @@ from tailrace.groups.consumer.expressions import KnownMatches
 from tailrace.groups.consumer.states import MemberMove
 from tailrace.groups.records import Entry
 from tailrace.groups.requests import Answer, Ticket
+from tailrace.groups.share.states import ShareMove
 from tailrace.groups.topics import NoTopics, Topics
 from tailrace.model.alarms import Alarms
 from tailrace.model.frozen import frozen
-from tailrace.model.group_settings import HEARTBEAT_INTERVAL, SESSION_TIMEOUT
+from tailrace.model.group_settings import (
+    HEARTBEAT_INTERVAL,
+    SESSION_TIMEOUT,
+    SHARE_HEARTBEAT_INTERVAL,
+    SHARE_SESSION_TIMEOUT,
+)
 from tailrace.model.proposal import InTransaction
 
 
@@ -44,6 +50,9 @@ class Rules:
     assignors: tuple[str, ...] = ("uniform", "range")  # the first is used when no member names one
     may_upgrade: bool = True  # a classic group to a consumer group
     may_downgrade: bool = True
+    share_session_timeout_ms: int = 45_000
+    share_heartbeat_interval_ms: int = 5000
+    share_max_size: int = 200
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,6 +68,8 @@ class GroupTurn:
     answers: list[tuple[Ticket, Answer]] = field(default_factory=list)
     moves: list[tuple[str, Move]] = field(default_factory=list)  # state transitions, by id of the classic group
     member_moves: list[tuple[str, MemberMove]] = field(default_factory=list)  # by id of a consumer group's member
+    share_moves: list[tuple[str, ShareMove]] = field(default_factory=list)  # by id of the share group
+    unsettled_groups: dict[str, None] = field(default_factory=dict)  # share groups for which there is work to do
 
     def session_timeout_ms(self, group_id: str) -> int:
         """For members of a consumer group."""
@@ -67,6 +78,14 @@ class GroupTurn:
     def heartbeat_interval_ms(self, group_id: str) -> int:
         """For members of a consumer group."""
         return int(self._own(group_id).get(HEARTBEAT_INTERVAL, self.rules.consumer_heartbeat_interval_ms))
+
+    def share_session_timeout_ms(self, group_id: str) -> int:
+        """For members of a share group."""
+        return int(self._own(group_id).get(SHARE_SESSION_TIMEOUT, self.rules.share_session_timeout_ms))
+
+    def share_heartbeat_interval_ms(self, group_id: str) -> int:
+        """For members of a share group."""
+        return int(self._own(group_id).get(SHARE_HEARTBEAT_INTERVAL, self.rules.share_heartbeat_interval_ms))
 
     def _own(self, group_id: str) -> Mapping[str, str]:
         return self.own_settings.get(group_id, {})

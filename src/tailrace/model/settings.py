@@ -142,6 +142,15 @@ class Settings:
     group_consumer_assignors: str = setting("group.consumer.assignors", "uniform,range", "The server-side assignors; the first one is used if the members do not request one.", check=are_assignors, wants="uniform, range or both, separated by a comma")
     group_consumer_migration_policy: str = setting("group.consumer.migration.policy", "bidirectional", "Whether a group may change its protocol while it has members: upgrade lets members of the consumer protocol join a classic group, downgrade converts it to a classic group when the last of them leaves.", **one_of("bidirectional", "upgrade", "downgrade", "disabled"))
 
+    group_share_session_timeout_ms: int = setting("group.share.session.timeout.ms", 45_000, "A member of a share group (KIP-932) without a heartbeat for this long is removed from its group.", **between(1, 2**31 - 1))
+    group_share_heartbeat_interval_ms: int = setting("group.share.heartbeat.interval.ms", 5000, "The heartbeat interval of members of share groups; must be less than group.share.session.timeout.ms.", **between(1, 2**31 - 1))
+    group_share_max_size: int = setting("group.share.max.size", 200, "The largest number of members of a share group.", **between(1, 1000))
+    group_share_max_share_sessions: int = setting("group.share.max.share.sessions", 2000, "The largest number of share sessions, one for each member that fetches from this broker.", **between(1, 10_000))
+    group_share_record_lock_duration_ms: int = setting("group.share.record.lock.duration.ms", 30_000, "How long a record that was delivered to a member of a share group is locked for that member; then it may be delivered again.", **between(1000, HOUR_MS))
+    group_share_delivery_count_limit: int = setting("group.share.delivery.count.limit", 5, "How often a record is delivered to a share group before it is given up.", **between(2, 25))
+    group_share_partition_max_record_locks: int = setting("group.share.partition.max.record.locks", 2000, "The largest number of records of one partition that are locked for members of a share group.", **between(100, 10_000))
+    group_share_initialize_retry_interval_ms: int = setting("group.share.initialize.retry.interval.ms", 30_000, "The longest time between two attempts to initialize the state of a share group's partition.", **between(1, HOUR_MS))
+
     transaction_state_log_num_partitions: int = setting("transaction.state.log.num.partitions", 12, "The number of partitions of __transaction_state, which stores transactions; fixed when the first transactional producer starts. The leader of a partition coordinates its transactions.", **between(1, 10_000))
     transaction_state_log_replication_factor: int = setting("transaction.state.log.replication.factor", -1, "The replication factor of __transaction_state; -1: three, or the number of brokers if it is less.", check=lambda value: value == -1 or 1 <= value <= 100, wants="-1 or from 1 to 100")
     transaction_max_timeout_ms: int = setting("transaction.max.timeout.ms", 900_000, "The longest transaction.timeout.ms that a producer may request; a transaction is aborted after its producer's timeout.", **between(1, 2**31 - 1))
@@ -177,11 +186,17 @@ def check_relations(settings: Settings) -> None:
             "certificates of clients and other brokers need ssl.truststore.location, a PEM file with the authorities "
             "that may issue them: every public authority would do otherwise"
         )
-    beat_ms, session_ms = settings.group_consumer_heartbeat_interval_ms, settings.group_consumer_session_timeout_ms
-    if beat_ms >= session_ms:
+    _check_heartbeats(
+        "consumer", settings.group_consumer_heartbeat_interval_ms, settings.group_consumer_session_timeout_ms
+    )
+    _check_heartbeats("share", settings.group_share_heartbeat_interval_ms, settings.group_share_session_timeout_ms)
+
+
+def _check_heartbeats(kind: str, interval_ms: int, session_ms: int) -> None:
+    if interval_ms >= session_ms:
         raise SettingError(
-            f"group.consumer.heartbeat.interval.ms={beat_ms} must be less than "
-            f"group.consumer.session.timeout.ms={session_ms}"
+            f"group.{kind}.heartbeat.interval.ms={interval_ms} must be less than "
+            f"group.{kind}.session.timeout.ms={session_ms}"
         )
 
 

@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from tailrace.model.frozen import frozen
-from tailrace.model.ids import Id, show_id
+from tailrace.model.ids import Id, parse_id, show_id
 
 
 class DeliveryState(IntEnum):
@@ -26,6 +26,15 @@ class ShareKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.group}:{show_id(self.topic_id)}:{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> "ShareKey":
+        """The key that is shown as `text`; ValueError if there is none. The group's id may contain colons."""
+        group, topic_id, partition = text.rsplit(":", 2)
+        found = cls(group, parse_id(topic_id), int(partition))
+        if not group or found.partition < 0 or str(found) != text:
+            raise ValueError(f"{text!r} is not a share partition")
+        return found
 
 
 class StateBatch(NamedTuple):

@@ -8,6 +8,7 @@ from tailrace.cluster.features import (
     FEATURES_OF_0_1_0,
     METADATA_VERSION,
     NEWEST_LEVEL,
+    SHARE_VERSION,
     SUPPORTED_FEATURES,
     Features,
     LevelRange,
@@ -37,7 +38,12 @@ def upgraded(*brokers: Features, fenced: tuple[int, ...] = ()) -> Cluster:
 
 
 def test_a_new_cluster_starts_at_the_newest_level() -> None:
-    assert Cluster(1).image.features == {"metadata.version": 2, "group.version": 1, "transaction.version": 2}
+    assert Cluster(1).image.features == {
+        "metadata.version": 3,
+        "group.version": 1,
+        "transaction.version": 2,
+        "share.version": 1,
+    }
     assert Cluster(1).image.level == NEWEST_LEVEL
 
 
@@ -59,9 +65,9 @@ def test_a_cluster_without_levels_is_founded_at_one_that_its_brokers_support() -
 
 def test_when_every_broker_is_ready_the_level_is_raised_and_stays() -> None:
     cluster = upgraded(NEW, NEW, NEW)
-    assert raisable(cluster.image, NEW) == {METADATA_VERSION: 2}
-    raise_to(cluster, 2)
-    assert cluster.image.level == 2
+    assert raisable(cluster.image, NEW) == {METADATA_VERSION: 3, SHARE_VERSION: 1}
+    raise_to(cluster, 3)
+    assert cluster.image.level == 3
     assert raisable(cluster.image, NEW) == {}
     assert cluster.replayed().image == cluster.image
 
@@ -69,8 +75,9 @@ def test_when_every_broker_is_ready_the_level_is_raised_and_stays() -> None:
 def test_raising_to_the_level_in_force_changes_nothing() -> None:
     cluster = Cluster(1)
     written = len(cluster.log)
-    raise_to(cluster, 2)
-    raise_to(cluster, 2, may_lower=True)
+    raise_to(cluster, 3)
+    raise_to(cluster, 3, may_lower=True)
+    raise_to(cluster, 1, SHARE_VERSION)
     assert len(cluster.log) == written
 
 
@@ -121,13 +128,15 @@ def test_a_broker_that_was_replaced_is_ready() -> None:
 @pytest.mark.parametrize(
     ("name", "level", "may_lower", "why"),
     [
-        (METADATA_VERSION, 1, False, "metadata.version is at level 2 and cannot be lowered to 1: a raise cannot be"),
+        (METADATA_VERSION, 1, False, "metadata.version is at level 3 and cannot be lowered to 1: a raise cannot be"),
         (METADATA_VERSION, 1, True, "cannot be lowered to 1: a raise cannot be undone"),
         (METADATA_VERSION, 0, True, "cannot be lowered to 0"),
         (METADATA_VERSION, -1, False, "cannot be lowered to -1"),
-        (METADATA_VERSION, 3, False, "the controller supports metadata.version 1 to 2, not 3"),
-        (METADATA_VERSION, 3, True, "going to 3 is an upgrade, not a downgrade"),
+        (METADATA_VERSION, 4, False, "the controller supports metadata.version 1 to 3, not 4"),
+        (METADATA_VERSION, 4, True, "going to 4 is an upgrade, not a downgrade"),
         ("transaction.version", 1, True, "transaction.version is at level 2 and cannot be lowered to 1"),
+        (SHARE_VERSION, 0, True, "share.version is at level 1 and cannot be lowered to 0"),
+        (SHARE_VERSION, 2, False, "the controller supports share.version 0 to 1, not 2"),
         ("kraft.version", 1, False, "there is no feature kraft.version; there are metadata.version, group.version"),
     ],
 )
@@ -138,6 +147,29 @@ def test_what_cannot_be_set_is_refused_with_the_reason(name: str, level: int, ma
         raise_to(cluster, level, name, may_lower=may_lower)
     assert why in str(refused.value)
     assert len(cluster.log) == written
+
+
+def test_share_version_follows_metadata_version() -> None:
+    cluster = upgraded(NEW, NEW)
+    with pytest.raises(InvalidUpdateVersion, match=r"share\.version 1 needs metadata\.version 3"):
+        raise_to(cluster, 1, SHARE_VERSION)
+    raise_to(cluster, 2)
+    assert SHARE_VERSION not in cluster.image.features
+    raise_to(cluster, 3)
+    assert cluster.image.features[SHARE_VERSION] == 1
+
+
+def test_both_are_raised_together_if_both_are_named() -> None:
+    cluster = upgraded(NEW, NEW)
+    both = [FeatureUpdate(name=SHARE_VERSION, level=1), FeatureUpdate(name=METADATA_VERSION, level=3)]
+    cluster.write(lambda controller: controller.update_features(both))
+    assert (cluster.image.level, cluster.image.features[SHARE_VERSION]) == (3, 1)
+
+
+def test_a_cluster_below_the_level_of_share_groups_is_founded_without_share_version() -> None:
+    controller = Controller({**NEW, METADATA_VERSION: LevelRange(1, 2)})
+    levels = {one.name: one.level for one in controller.found().records}  # type: ignore[attr-defined]
+    assert levels == {"metadata.version": 2, "group.version": 1, "transaction.version": 2}
 
 
 def test_of_several_updates_all_or_none_are_made() -> None:

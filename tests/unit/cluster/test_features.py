@@ -1,5 +1,7 @@
 """The gate: which versions each level unlocks, who supports what, and that the tables name everything there is."""
 
+from typing import get_args
+
 import pytest
 
 from tailrace import __version__
@@ -22,12 +24,20 @@ from tailrace.cluster.features import (
 from tailrace.cluster.records import RECORD_KINDS
 from tailrace.doors.kafka.registry import APIS
 from tailrace.groups.records import KINDS
+from tailrace.groups.share.records import ShareValue
+from tailrace.queues.records import ShareStateValue
 from tailrace.transactions.records import TransactionLogValue
 from tailrace.wire.messages.peers import HELLO_KEY, PEER_MESSAGES
 from tailrace.wire.schema import declaration
 
 METADATA_KINDS = [cls.__name__ for cls in RECORD_KINDS.values()]
-COORDINATOR_KINDS = [*dict.fromkeys(value.__name__ for _, value in KINDS.values()), TransactionLogValue.__name__]
+COORDINATOR_CLASSES = [
+    *dict.fromkeys(value for _, value in KINDS.values()),
+    TransactionLogValue,
+    *get_args(ShareStateValue),
+]
+COORDINATOR_CLASSES += [value for value in get_args(ShareValue) if value not in COORDINATOR_CLASSES]
+COORDINATOR_KINDS = [value.__name__ for value in COORDINATOR_CLASSES]
 NEVER_WRITTEN = ["ConsumerGroupPartitionMetadataValue"]
 
 
@@ -43,13 +53,12 @@ def test_the_newest_level_writes_every_metadata_record_in_its_newest_version() -
 
 
 def test_every_record_that_a_coordinator_writes_has_a_level() -> None:
-    classes = {value.__name__: value for _, value in KINDS.values()} | {"TransactionLogValue": TransactionLogValue}
-    for kind in COORDINATOR_KINDS:
+    for kind, cls in zip(COORDINATOR_KINDS, COORDINATOR_CLASSES, strict=True):
         if kind in NEVER_WRITTEN:
             with pytest.raises(Locked, match=kind):
                 record_version(NEWEST_LEVEL, kind)
         else:
-            assert record_version(NEWEST_LEVEL, kind) in declaration(classes[kind]).versions
+            assert record_version(NEWEST_LEVEL, kind) in declaration(cls).versions
 
 
 def test_the_newest_level_sends_every_peer_message_in_its_newest_version() -> None:

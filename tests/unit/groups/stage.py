@@ -1,4 +1,4 @@
-"""What the runners of the transcripts of classic groups and of consumer groups share.
+"""What the runners of the transcripts of all kinds of groups share.
 
 One coordinator, one group `g`, one command at a time. The records of a turn are replayed at once, as the driver does.
 """
@@ -18,6 +18,8 @@ RULES = Rules(
     offsets_retention_ms=60_000,
     consumer_session_timeout_ms=10_000,
     consumer_heartbeat_interval_ms=1000,
+    share_session_timeout_ms=10_000,
+    share_heartbeat_interval_ms=1000,
 )
 
 

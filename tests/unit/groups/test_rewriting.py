@@ -12,19 +12,23 @@ from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed, entry
 from tailrace.groups.records import Entry
 from tailrace.groups.rewriting import live_records_max, rewrite_groups, rewrite_offsets
+from tailrace.groups.share.group import ShareGroup
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.ids import PartitionName
 from tailrace.model.proposal import InTransaction, TransactionEnded
 from tests.unit.groups.classic.stage import Stage
 from tests.unit.groups.consumer.mixed_stage import MixedStage
+from tests.unit.groups.share.stage import ShareStage
 from tests.unit.state_tables import replay, transcripts_of
 
+AnyStage = Stage | MixedStage | ShareStage
 
-def turn(stage: Stage | MixedStage) -> GroupTurn:
+
+def turn(stage: AnyStage) -> GroupTurn:
     return GroupTurn(now=0.0, wall_ms=5, rules=stage.rules, alarms=stage.groups.alarms)
 
 
-def replayed_from_rewritten(stage: Stage | MixedStage) -> Groups:
+def replayed_from_rewritten(stage: AnyStage) -> Groups:
     rewritten = turn(stage)
     assert not rewrite_groups(stage.groups, list(stage.groups.groups), rewritten)
     places = [(group, place) for group, places in stage.groups.offsets.items() for place in places]
@@ -38,7 +42,7 @@ def replayed_from_rewritten(stage: Stage | MixedStage) -> Groups:
     return found
 
 
-def replayed_from_log(stage: Stage | MixedStage) -> Groups:
+def replayed_from_log(stage: AnyStage) -> Groups:
     found = Groups()
     for one in stage.log:
         found.replay(one)
@@ -50,6 +54,8 @@ def replayed_from_log(stage: Stage | MixedStage) -> Groups:
 def state_of(group: AnyGroup) -> dict[str, Any]:
     if isinstance(group, ConsumerGroup):
         return {name: value for name, value in vars(group).items() if name not in ("topics_revision", "must_rejoin")}
+    if isinstance(group, ShareGroup):
+        return vars(group)
     return {**vars(group), "members": {one.id: repr(one) for one in group.members.values()}}
 
 
@@ -67,9 +73,11 @@ def live_state(machine: Groups) -> tuple[Any, ...]:
     return {name: state_of(group) for name, group in machine.groups.items()}, offsets
 
 
-@pytest.mark.parametrize(("room", "build"), [("groups", Stage), ("consumer_groups", MixedStage)])
+@pytest.mark.parametrize(
+    ("room", "build"), [("groups", Stage), ("consumer_groups", MixedStage), ("share_groups", ShareStage)]
+)
 def test_the_live_state_is_the_same_after_each_line_of_every_transcript(
-    room: str, build: Callable[[], Stage | MixedStage]
+    room: str, build: Callable[[], AnyStage]
 ) -> None:
     compared = 0
     for path in transcripts_of(room):

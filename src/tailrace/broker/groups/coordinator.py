@@ -62,4 +62,7 @@ def rules_of(settings: Settings) -> Rules:
         assignors=tuple(settings.group_consumer_assignors.split(",")),
         may_upgrade=settings.group_consumer_migration_policy in ("bidirectional", "upgrade"),
         may_downgrade=settings.group_consumer_migration_policy in ("bidirectional", "downgrade"),
+        share_session_timeout_ms=settings.group_share_session_timeout_ms,
+        share_heartbeat_interval_ms=settings.group_share_heartbeat_interval_ms,
+        share_max_size=settings.group_share_max_size,
     )

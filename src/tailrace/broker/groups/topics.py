@@ -29,6 +29,9 @@ class ClusterTopics:
         image = self._image()
         return [name for name in dict.fromkeys(image.removed.values()) if name not in image.topics]
 
+    def is_deleted(self, topic_id: Id) -> bool:
+        return topic_id in self._image().removed
+
     @property
     def group_settings(self) -> Mapping[str, Mapping[str, str]]:
         return self._image().group_settings

@@ -1,8 +1,8 @@
 """The services of a broker: the only part of it that doors may use.
 
-There are six: `topics`, `writer`, `reader`, `groups`, `transactions`, `admin`; and `cluster_net`, the way to the
-brokers of the cluster for doors that are clients of the log. Every call names its `Caller`. A failed call raises a
-`Fault`; a call about several things (topics, partitions, offsets) returns a result or a `Fault` for each. A door
+There are seven: `topics`, `writer`, `reader`, `groups`, `queues`, `transactions`, `admin`; and `cluster_net`, the way
+to the brokers of the cluster for doors that are clients of the log. Every call names its `Caller`. A failed call raises
+a `Fault`; a call about several things (topics, partitions, offsets) returns a result or a `Fault` for each. A door
 translates requests of its protocol into such calls, and their results into responses; import-linter forbids it the rest
 of the broker.
 """
@@ -12,13 +12,25 @@ from dataclasses import dataclass
 from tailrace.broker.services.admin import Admin
 from tailrace.broker.services.cluster_net import ClusterNet
 from tailrace.broker.services.groups import Groups
+from tailrace.broker.services.queues import Queues
 from tailrace.broker.services.reader import Reader
 from tailrace.broker.services.topics import Topics
 from tailrace.broker.services.transactions import Transactions
 from tailrace.broker.services.writer import Writer
 from tailrace.model.caller import Caller
 
-__all__ = ["Admin", "Caller", "ClusterNet", "Groups", "Reader", "Services", "Topics", "Transactions", "Writer"]
+__all__ = [
+    "Admin",
+    "Caller",
+    "ClusterNet",
+    "Groups",
+    "Queues",
+    "Reader",
+    "Services",
+    "Topics",
+    "Transactions",
+    "Writer",
+]
 
 
 @dataclass(slots=True)
@@ -27,6 +39,7 @@ class Services:
     writer: Writer
     reader: Reader
     groups: Groups
+    queues: Queues
     transactions: Transactions
     admin: Admin
     cluster_net: ClusterNet

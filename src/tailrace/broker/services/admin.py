@@ -24,7 +24,7 @@ from tailrace.cluster.settings import CHANGEABLE_BROKER_SETTINGS, SettingChange
 from tailrace.model.caller import Caller
 from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic
 from tailrace.model.frozen import frozen
-from tailrace.model.group_settings import BROKER_NAMES
+from tailrace.model.group_settings import GROUP_SETTINGS
 from tailrace.model.ids import NO_BROKER, BrokerId, Epoch, Id, PartitionName
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings, kind_of, row, rows
@@ -305,11 +305,13 @@ class Admin:
     def _group_settings(self, group_id: str) -> Iterator[SettingView]:
         """All settings of a group; the group need not exist."""
         own = self._hosted.image.group_settings.get(group_id, {})
-        for name, broker_name in BROKER_NAMES.items():
-            values = list(self._broker_values(broker_name))
+        for name, setting in GROUP_SETTINGS.items():
+            values = [SettingValue(name, text_of(setting.default), SettingSource.DEFAULT)]
+            if setting.broker is not None:
+                values = list(self._broker_values(setting.broker))
             if name in own:
                 values.insert(0, SettingValue(name, own[name], SettingSource.GROUP))
-            yield SettingView(name=name, kind=int, help=row(rows()[broker_name]).help, values=values)
+            yield SettingView(name=name, kind=setting.kind, help=setting.row.help, values=values)
 
     def _topic_values(self, own: Mapping[str, str], setting: TopicSetting) -> list[SettingValue]:
         values = []

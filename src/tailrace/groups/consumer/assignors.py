@@ -10,7 +10,7 @@ Topics with the same subscribers and the same number of partitions are cut at th
 equal number go to the same member (co-partitioning).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -38,31 +38,41 @@ Assignments = dict[str, dict[TopicPartition, None]]
 
 
 def uniform_assignor(members: AssignorMembers, partitions: PartitionCounts) -> dict[str, PartitionSet]:
+    every = [TopicPartition(topic, one) for topic, count in sorted(partitions.items()) for one in range(count)]
+    return assign_uniformly(members, every)
+
+
+def assign_uniformly(members: AssignorMembers, partitions: Sequence[TopicPartition]) -> dict[str, PartitionSet]:
+    """`partitions` are sorted; each has a topic that some member subscribes to."""
     assignments = _retained(members, partitions)
-    topics = [member.topics for member in members.values()]
-    if all(one == topics[0] for one in topics):
-        _balance_homogeneous(assignments, sum(partitions.values()), _unassigned(assignments, partitions))
+    unassigned = _unassigned(assignments, partitions)
+    if has_equal_subscriptions(members):
+        _balance_homogeneous(assignments, len(partitions), unassigned)
     else:
-        _balance_heterogeneous(assignments, _subscribers(members), partitions)
+        _balance_heterogeneous(assignments, _subscribers(members), unassigned)
     return {member: partition_set(some) for member, some in assignments.items()}
 
 
-def _retained(members: AssignorMembers, partitions: PartitionCounts) -> Assignments:
+def has_equal_subscriptions(members: AssignorMembers) -> bool:
+    topics = [member.topics for member in members.values()]
+    return all(one == topics[0] for one in topics)
+
+
+def _retained(members: AssignorMembers, partitions: Sequence[TopicPartition]) -> Assignments:
     """The part of each previous assignment that still exists, is still subscribed to, and is not taken already."""
-    taken: dict[TopicPartition, None] = {}
+    free = dict.fromkeys(partitions)
     retained: Assignments = {}
     for member_id, member in members.items():
         topics = dict.fromkeys(member.topics)
-        valid = [one for one in member.previous if one.topic_id in topics and one.partition < partitions[one.topic_id]]
-        retained[member_id] = {one: None for one in valid if one not in taken}
-        taken |= retained[member_id]
+        retained[member_id] = {one: None for one in member.previous if one.topic_id in topics and one in free}
+        for one in retained[member_id]:
+            del free[one]
     return retained
 
 
-def _unassigned(assignments: Assignments, partitions: PartitionCounts) -> list[TopicPartition]:
+def _unassigned(assignments: Assignments, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
     assigned = {one: None for some in assignments.values() for one in some}
-    every = (TopicPartition(topic, one) for topic, count in sorted(partitions.items()) for one in range(count))
-    return [one for one in every if one not in assigned]
+    return [one for one in partitions if one not in assigned]
 
 
 def _balance_homogeneous(assignments: Assignments, total: int, unassigned: list[TopicPartition]) -> None:
@@ -92,13 +102,13 @@ def _subscribers(members: AssignorMembers) -> dict[Id, list[str]]:
 
 
 def _balance_heterogeneous(
-    assignments: Assignments, subscribers: Mapping[Id, list[str]], partitions: PartitionCounts
+    assignments: Assignments, subscribers: Mapping[Id, list[str]], unassigned: Sequence[TopicPartition]
 ) -> None:
-    unassigned: dict[Id, list[TopicPartition]] = {}
-    for one in _unassigned(assignments, partitions):
-        unassigned.setdefault(one.topic_id, []).append(one)
+    by_topic: dict[Id, list[TopicPartition]] = {}
+    for one in unassigned:
+        by_topic.setdefault(one.topic_id, []).append(one)
     for topic, members in subscribers.items():
-        _assign_to_least_loaded(unassigned.get(topic, ()), members, assignments)
+        _assign_to_least_loaded(by_topic.get(topic, ()), members, assignments)
     owned = _by_topic_and_member(assignments)
     while sum(_balance_topic(members, owned.get(topic, {}), assignments) for topic, members in subscribers.items()):
         pass  # all topics once more; it ends because each move brings two members closer

@@ -29,7 +29,7 @@ def refresh_subscriptions(draft: Draft, *, changed: bool, may_match: bool = True
     the next heartbeat."""
     group, topics = draft.group, draft.turn.topics
     is_complete = _update_matches(draft, topics, may_match=may_match)
-    found = metadata_hash(group, topics)
+    found = metadata_hash(group.subscribed, topics)
     if changed or found != group.metadata_hash:
         draft.bump_epoch(found)
     if is_complete:
@@ -76,9 +76,9 @@ def _update_matches(draft: Draft, topics: Topics, *, may_match: bool) -> bool:
     return to_match == new
 
 
-def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
+def metadata_hash(names: Iterable[str], topics: Topics) -> int:
     """A hash of the subscribed topics that exist, with their ids and partition counts; 0: there are none."""
-    found = {name: topics.find(name) for member in group.members.values() for name in group.topics_of(member)}
+    found = {name: topics.find(name) for name in names}
     existing = sorted((name, known.id, known.partitions) for name, known in found.items() if known is not None)
     if not existing:
         return 0

@@ -100,11 +100,15 @@ class ShareGroupStatePartitionMetadataKey:
 
 @part
 class TopicWithState:
-    """A topic, and those of its partitions of which the group has state."""
+    """A topic, and those of its partitions of which the group has state.
+
+    Partitions of one topic that are to be initialized with different start offsets are in several of these. The tag is
+    not Kafka's, which skips it."""
 
     topic_id: Id
     topic_name: str
     partitions: tuple[Int32, ...]
+    start_offset: Int64 = wire(tag=10000, default=-1)  # of initializing ones; -1: by the group's reset policy
 
 
 @part

@@ -36,13 +36,14 @@ class StagedTopics:
     def __init__(self) -> None:
         self.revision = 0
         self.topics: dict[str, KnownTopic] = {}
+        self.deleted: dict[Id, None] = {}
 
     def make(self, name: str, count: int) -> None:
         self.topics[name] = KnownTopic(id_of(name), count)
         self.revision += 1
 
     def remove(self, name: str) -> None:
-        del self.topics[name]
+        self.deleted[self.topics.pop(name).id] = None
         self.revision += 1
 
     def find(self, name: str) -> KnownTopic | None:
@@ -50,6 +51,9 @@ class StagedTopics:
 
     def name_of(self, topic_id: Id) -> str | None:
         return next((name for name, topic in self.topics.items() if topic.id == topic_id), None)
+
+    def is_deleted(self, topic_id: Id) -> bool:
+        return topic_id in self.deleted
 
     def names(self) -> Mapping[str, None]:
         return dict.fromkeys(self.topics)

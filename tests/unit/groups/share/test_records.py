@@ -78,6 +78,20 @@ STORED_BYTES = TOPIC + TWO_PARTITIONS + b"\0"
             GROUP_PART,
             b"\1" + b"\2" + TOPIC + b"\2t" + TWO_PARTITIONS + b"\0" + b"\2" + TOPIC + b"\2u" + b"\0" + b"\0",
         ),
+        (
+            records.ShareGroupStatePartitionMetadataKey(group="g"),
+            records.ShareGroupStatePartitionMetadataValue(
+                initializing_topics=(
+                    records.TopicWithState(topic_id=Id(TOPIC), topic_name="t", partitions=(0, 3), start_offset=5),
+                ),
+                initialized_topics=(),
+                deleting_topics=(),
+            ),
+            15,
+            GROUP_PART,
+            # The tag 10000 is two bytes as a varint; its field has eight.
+            b"\2" + TOPIC + b"\2t" + TWO_PARTITIONS + b"\1\x90\x4e\x08" + bytes(7) + b"\5" + b"\1" + b"\1" + b"\0",
+        ),
     ],
     ids=lambda one: type(one).__name__,
 )

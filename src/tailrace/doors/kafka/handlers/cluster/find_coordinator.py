@@ -1,7 +1,4 @@
-"""FindCoordinator: the broker that coordinates a group or a transactional id.
-
-Share groups are not supported yet: the response is COORDINATOR_NOT_AVAILABLE, which clients retry.
-"""
+"""FindCoordinator: the broker that coordinates a group or a transactional id, or has the state of a share partition."""
 
 from functools import partial
 from typing import Final
@@ -17,8 +14,8 @@ NO_PORT: Final = -1
 FIRST_WITH_MANY: Final = 4
 GROUPS: Final = 0
 TRANSACTIONS: Final = 1
-SHARE_GROUPS: Final = 2
-FIRST_WITH: Final = {GROUPS: 0, TRANSACTIONS: 1, SHARE_GROUPS: 6}
+SHARE_PARTITIONS: Final = 2
+FIRST_WITH: Final = {GROUPS: 0, TRANSACTIONS: 1, SHARE_PARTITIONS: 6}
 
 
 async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
@@ -53,7 +50,4 @@ async def _broker(call: Call, key_type: int, key: str) -> BrokerId:
         return await call.services.groups.find_coordinator(call.caller, key)
     if key_type == TRANSACTIONS:
         return await call.services.transactions.find_coordinator(call.caller, key)
-    fault = CoordinatorUnavailable("share groups are not supported yet")
-    client = call.caller.client_id
-    call.client.door.warn_once(f"client {client!r} requests the coordinator of a share group, and will retry: {fault}")
-    raise fault
+    return await call.services.queues.find_coordinator(call.caller, key)

@@ -1,4 +1,4 @@
-"""FindCoordinator: coordinators of groups; share groups have none."""
+"""FindCoordinator: coordinators of groups and of share partitions."""
 
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -19,9 +19,31 @@ async def test_every_version_finds_a_groups_coordinator(served: Served) -> None:
 
 
 @with_broker()
-async def test_nobody_coordinates_share_groups_yet(served: Served) -> None:
-    (one,) = (await served.call(FindCoordinatorRequest(coordinator_keys=("g",), key_type=2), 6)).coordinators
-    assert (one.error_code, one.node_id, one.port) == (Error.COORDINATOR_NOT_AVAILABLE, -1, -1)
-    for version, kind in ((3, 7), (3, 2)):
-        refused = await served.call(FindCoordinatorRequest(key="g", key_type=kind), version)
-        assert refused.error_code == Error.INVALID_REQUEST
+async def test_version_6_finds_the_coordinator_of_a_share_partition(served: Served) -> None:
+    keys = ("g:AAAAAAAAAAAAAAAAAAAABQ:0", "a:group:with:colons:AAAAAAAAAAAAAAAAAAAABQ:12")
+    found = (await served.call(FindCoordinatorRequest(coordinator_keys=keys, key_type=2), 6)).coordinators
+    here = (0, served.node.broker_id, served.node.kafka_port)
+    assert [(one.key, one.error_code, one.node_id, one.port) for one in found] == [(key, *here) for key in keys]
+    early = await served.call(FindCoordinatorRequest(coordinator_keys=keys[:1], key_type=2), 5)
+    assert early.coordinators[0].error_code == Error.INVALID_REQUEST
+
+
+@with_broker()
+async def test_what_names_no_share_partition_is_refused(served: Served) -> None:
+    wrong = (
+        "g",
+        "g:t",
+        "g:t:0",
+        "g:AAAAAAAAAAAAAAAAAAAABQ:",
+        "g:AAAAAAAAAAAAAAAAAAAABQ:-1",
+        ":AAAAAAAAAAAAAAAAAAAABQ:0",
+    )
+    found = (await served.call(FindCoordinatorRequest(coordinator_keys=wrong, key_type=2), 6)).coordinators
+    assert [one.error_code for one in found] == [Error.INVALID_REQUEST] * len(wrong)
+    assert served.node.coordinators.shares.topic is None, "nothing was created for it"
+
+
+@with_broker()
+async def test_unknown_key_types_are_refused(served: Served) -> None:
+    refused = await served.call(FindCoordinatorRequest(key="g", key_type=7), 3)
+    assert refused.error_code == Error.INVALID_REQUEST

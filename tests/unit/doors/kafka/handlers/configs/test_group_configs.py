@@ -20,7 +20,8 @@ async def test_members_are_told_by_their_groups_own_settings(served: Served) -> 
     assert (await Consumer(served, "one", "t").join()).heartbeat_interval_ms == 1234
     assert (await Consumer(served, "one", "t", group="h").join()).heartbeat_interval_ms == 5000
     described = await shown(served, GROUP_KIND, "g")
-    assert {name: (one.value, one.config_source) for name, one in described.items()} == {
+    values = {name: (one.value, one.config_source) for name, one in described.items()}
+    assert {name: value for name, value in values.items() if name.startswith("consumer.")} == {
         SESSION: ("45000", 5),
         INTERVAL: ("1234", 8),
     }
@@ -43,6 +44,29 @@ async def test_a_session_ends_when_the_group_says(served: Served) -> None:
             assert (await two.beat()).error_code == 0
 
 
+@with_broker(**SETTINGS, group_share_delivery_count_limit=7)
+async def test_settings_of_share_groups(served: Served) -> None:
+    changes = (("share.auto.offset.reset", ASSIGN, "earliest"), ("share.retry.backoff.multiplier", ASSIGN, "1.5"))
+    assert (await change(served, GROUP_KIND, "g", *changes)).error_code == 0
+    described = await shown(served, GROUP_KIND, "g")
+    values = {name: (one.value, one.config_source) for name, one in described.items()}
+    assert {name: value for name, value in values.items() if not name.startswith("consumer.")} == {
+        "share.session.timeout.ms": ("45000", 5),
+        "share.heartbeat.interval.ms": ("5000", 5),
+        "share.record.lock.duration.ms": ("30000", 5),
+        "share.delivery.count.limit": ("7", 4),
+        "share.partition.max.record.locks": ("2000", 5),
+        "share.auto.offset.reset": ("earliest", 8),
+        "share.isolation.level": ("read_uncommitted", 5),
+        "share.renew.acknowledge.enable": ("true", 5),
+        "share.retry.backoff.ms": ("0", 5),
+        "share.retry.backoff.max.ms": ("60000", 5),
+        "share.retry.backoff.multiplier": ("1.5", 8),
+        "errors.deadletterqueue.topic.name": ("", 5),
+        "errors.deadletterqueue.copy.record.enable": ("true", 5),
+    }
+
+
 @with_broker(**SETTINGS)
 async def test_what_is_refused(served: Served) -> None:
     for name, group, value, error in (
@@ -51,6 +75,9 @@ async def test_what_is_refused(served: Served) -> None:
         (INTERVAL, "g", "0", Error.INVALID_CONFIG),
         (INTERVAL, "g", "45000", Error.INVALID_CONFIG),  # as long as a session
         (SESSION, "g", "5000", Error.INVALID_CONFIG),  # as short as a heartbeat
+        ("share.delivery.count.limit", "g", "1", Error.INVALID_CONFIG),
+        ("share.auto.offset.reset", "g", "none", Error.INVALID_CONFIG),
+        ("share.heartbeat.interval.ms", "g", "45000", Error.INVALID_CONFIG),
         (INTERVAL, "", "1", Error.INVALID_REQUEST),
     ):
         assert (await change(served, GROUP_KIND, group, (name, ASSIGN, value))).error_code == error, (name, value)
