@@ -31,6 +31,7 @@ from tailrace.broker.metadata.peer_addresses import PeerAddresses
 from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import ReadAhead
+from tailrace.broker.queues.share_partitions import SharePartitions
 from tailrace.broker.queues.state_calls import ShareStates
 from tailrace.broker.queues.state_coordinator import ShareCoordinator
 from tailrace.broker.replication.quorums import Quorums
@@ -76,6 +77,7 @@ class Coordinators(NamedTuple):
     markers: MarkerWriting
     shares: ShareCoordinator
     share_states: ShareStates
+    share_partitions: SharePartitions
 
     @property
     def all(self) -> tuple[Coordinator[Any], ...]:

@@ -1,9 +1,9 @@
 """One topic partition as one share group reads it, on the partition's leader: a state machine without I/O.
 
-Each event is a method call with a `ShareTurn`, which has the time and collects the effects. The driver reads batches from
+Each event is a method call with a `DeliveryTurn`, which has the time and collects the effects. The driver reads batches from
 the first offset that is wanted (`wanted`) and offers them (`acquire`). Acknowledgements are decided at once and take
 effect when they are written: the driver writes the `Write` to the share coordinator and reports back (`written`). What is
-released because a lock ended or a member left takes effect at once, and is written afterwards (`ShareTurn.changed`).
+released because a lock ended or a member left takes effect at once, and is written afterwards (`DeliveryTurn.changed`).
 
 Offsets that nothing is stored about are available. So a lost write can only repeat a delivery, never lose a record. The
 number of deliveries is stored with the next change of state: a new leader may have missed one.
@@ -78,7 +78,7 @@ class Write:
         self.causes = causes
 
 
-class ShareTurn:
+class DeliveryTurn:
     """One event: when it happens, and what follows from it."""
 
     def __init__(self, now: float, wall_ms: int, rules: ShareRules) -> None:
@@ -91,7 +91,7 @@ class ShareTurn:
 
 
 class SharePartition:
-    def __init__(self, state: ShareState, turn: ShareTurn) -> None:
+    def __init__(self, state: ShareState, turn: DeliveryTurn) -> None:
         self._runs = Runs(state.start)
         self.locked = 0  # offsets that are acquired
         self.finished = 0  # offsets after the start that are finished
@@ -104,7 +104,7 @@ class SharePartition:
         heapify(self._resting)
         self._drop_finished()
 
-    def _load(self, batch: StateBatch, turn: ShareTurn) -> None:
+    def _load(self, batch: StateBatch, turn: DeliveryTurn) -> None:
         runs = self._runs
         if batch.last < runs.end:
             return
@@ -142,7 +142,7 @@ class SharePartition:
         """When to call `tick` next, though nothing may be due then: by the monotonic clock, and in ms of the wall."""
         return self._first_lock_end, self._resting[0][0] if self._resting else None
 
-    def wanted(self, offset: int, turn: ShareTurn) -> int | None:
+    def wanted(self, offset: int, turn: DeliveryTurn) -> int | None:
         """The first offset from `offset` on that could be delivered if the log has it; None: nothing now."""
         if self.locked >= turn.rules.locks_max or self.condemned >= DEAD_LETTERS_MAX:
             return None
@@ -159,30 +159,37 @@ class SharePartition:
     # Delivering
 
     def acquire(
-        self, member: str, offset: int, spans: Iterable[Span], wanted: int, turn: ShareTurn, *, exact: bool
-    ) -> list[Acquired]:
-        """Lock records of these batches, which follow `offset` in the log without others between them.
+        self,
+        member: str,
+        offset: int,
+        spans: Iterable[Span],
+        wanted: int,
+        acquired: list[Acquired],
+        turn: DeliveryTurn,
+        *,
+        exact: bool,
+    ) -> bool:
+        """Lock records of these batches, which follow `offset` in the log without others between them, and add them to
+        those that the member has `acquired` with the same request. False: this must be all.
 
         `exact`: not more than `wanted` records. Otherwise the last batch is acquired to its end."""
-        acquired: list[Acquired] = []
-        room = wanted
         for span in spans:
             self._skip(offset, span.first - 1, turn)
             offset = span.last + 1
             if not span.deliverable:
                 self._skip(span.first, span.last, turn)
                 continue
-            limit = room if exact else len(range(span.first, offset))
+            limit = wanted if exact else offset - span.first
             taken = self._acquire_span(member, span, min(limit, turn.rules.locks_max - self.locked), acquired, turn)
             if taken is None:
-                break
-            room -= taken
-            if room <= 0:
-                break
-        return acquired
+                return False
+            wanted -= taken
+            if wanted <= 0:
+                return False
+        return True
 
     def _acquire_span(
-        self, member: str, span: Span, room: int, acquired: list[Acquired], turn: ShareTurn
+        self, member: str, span: Span, room: int, acquired: list[Acquired], turn: DeliveryTurn
     ) -> int | None:
         """The number of records that were locked; None: those that follow must wait for the next request."""
         if span.last >= self._runs.end and not self.is_full and room > 0:
@@ -203,7 +210,7 @@ class SharePartition:
                 return None
         return taken
 
-    def _lock(self, member: str, first: int, last: int, acquired: list[Acquired], turn: ShareTurn) -> None:
+    def _lock(self, member: str, first: int, last: int, acquired: list[Acquired], turn: DeliveryTurn) -> None:
         (run,) = self._exactly(first, last)
         self._not_ready(run)
         self._move(run, Cause.ACQUIRED, turn)
@@ -216,12 +223,12 @@ class SharePartition:
         else:
             acquired.append(Acquired(first, last, run.count))
 
-    def _renew(self, run: Run, turn: ShareTurn) -> None:
+    def _renew(self, run: Run, turn: DeliveryTurn) -> None:
         run.lock_until = turn.now + turn.rules.lock_ms / 1000
         if self._first_lock_end is None or run.lock_until < self._first_lock_end:
             self._first_lock_end = run.lock_until
 
-    def _skip(self, first: int, last: int, turn: ShareTurn) -> None:
+    def _skip(self, first: int, last: int, turn: DeliveryTurn) -> None:
         """There is nothing to deliver at these offsets."""
         if last >= self._runs.end:
             self._make_available(self._append(self._runs.end, last))
@@ -234,14 +241,14 @@ class SharePartition:
                 self._finish(run)
         self._drop_finished()
 
-    def trim(self, log_start: int, turn: ShareTurn) -> None:
+    def trim(self, log_start: int, turn: DeliveryTurn) -> None:
         """The log now begins here. Records that are acquired may still be acknowledged."""
         if log_start > self._runs.start:
             self._skip(self._runs.start, log_start - 1, turn)
 
     # Acknowledging
 
-    def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement], turn: ShareTurn) -> Write:
+    def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement], turn: DeliveryTurn) -> Write:
         """All of them are valid, or a fault says why not and nothing changes. They take effect when written."""
         parts = [part for one in acknowledged for part in self._parts(one)]
         parts.sort()
@@ -280,7 +287,7 @@ class SharePartition:
                 found.append((offset, offset, kind))
         return found
 
-    def _decide(self, run: Run, kind: Acknowledge, write: Write, turn: ShareTurn) -> None:
+    def _decide(self, run: Run, kind: Acknowledge, write: Write, turn: DeliveryTurn) -> None:
         match kind:
             case Acknowledge.RENEW:
                 self._renew(run, turn)
@@ -319,7 +326,7 @@ class SharePartition:
             finished -= len(run)
         return start, finished
 
-    def written(self, write: Write, turn: ShareTurn, *, ok: bool) -> None:
+    def written(self, write: Write, turn: DeliveryTurn, *, ok: bool) -> None:
         """The outcome of a write. If it failed, its records are acquired as before."""
         for run, batch, cause in zip(write.runs, write.batches, write.causes, strict=True):
             run.writing = False
@@ -329,7 +336,7 @@ class SharePartition:
                 self._give_back(run, turn, rests=True)
         self._drop_finished()
 
-    def left(self, member: str, turn: ShareTurn) -> None:
+    def left(self, member: str, turn: DeliveryTurn) -> None:
         """A member's session ended: what it holds is available at once."""
         for run in [one for one in self._runs if one.state is DeliveryState.ACQUIRED and one.member == member]:
             if run.writing:
@@ -338,7 +345,7 @@ class SharePartition:
                 self._give_back(run, turn, rests=False)
         self._drop_finished()
 
-    def dead_lettered(self, first: int, last: int, turn: ShareTurn) -> None:
+    def dead_lettered(self, first: int, last: int, turn: DeliveryTurn) -> None:
         """The copies of these records are in the dead letter topic."""
         for run in self._exactly(max(first, self._runs.start), min(last, self._runs.end - 1)):
             if run.state is DeliveryState.ARCHIVING:
@@ -350,7 +357,7 @@ class SharePartition:
 
     # Time
 
-    def tick(self, turn: ShareTurn) -> None:
+    def tick(self, turn: DeliveryTurn) -> None:
         """End locks whose time is over, and wake records that have rested."""
         if self._first_lock_end is not None and self._first_lock_end <= turn.now:
             self._end_locks(turn)
@@ -361,7 +368,7 @@ class SharePartition:
                 run.not_before = -1
                 self._make_available(run)
 
-    def _end_locks(self, turn: ShareTurn) -> None:
+    def _end_locks(self, turn: DeliveryTurn) -> None:
         held = [one for one in self._runs if one.state is DeliveryState.ACQUIRED]
         for run in held:
             if run.lock_until <= turn.now and not run.writing:
@@ -371,14 +378,14 @@ class SharePartition:
 
     # Transitions
 
-    def _give_back(self, run: Run, turn: ShareTurn, *, rests: bool) -> None:
+    def _give_back(self, run: Run, turn: DeliveryTurn, *, rests: bool) -> None:
         cause, not_before = _released(run, turn, rests=rests)
         turn.changed.append(
             StateBatch(run.first, run.last, TRANSITIONS[run.state, cause], run.count, not_before)
         )
         self._leave_lock(run, cause, not_before, turn)
 
-    def _leave_lock(self, run: Run, cause: Cause, not_before: int, turn: ShareTurn) -> None:
+    def _leave_lock(self, run: Run, cause: Cause, not_before: int, turn: DeliveryTurn) -> None:
         self.locked -= len(run)
         run.member = ""
         run.not_before = not_before
@@ -391,7 +398,7 @@ class SharePartition:
         else:
             self._make_available(run)
 
-    def _move(self, run: Run, cause: Cause, turn: ShareTurn) -> None:
+    def _move(self, run: Run, cause: Cause, turn: DeliveryTurn) -> None:
         move = Move(run.state, cause, TRANSITIONS[run.state, cause])
         turn.moves.append(move)
         run.state = move.to
@@ -434,7 +441,7 @@ class SharePartition:
         self.finished -= self._runs.drop_finished()
 
 
-def _released(run: Run, turn: ShareTurn, *, rests: bool) -> tuple[Cause, int]:
+def _released(run: Run, turn: DeliveryTurn, *, rests: bool) -> tuple[Cause, int]:
     """What becomes of a record that comes back, and until when it rests."""
     rules = turn.rules
     if 0 < rules.delivery_limit <= run.count:

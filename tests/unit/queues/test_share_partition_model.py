@@ -11,8 +11,9 @@ from tailrace.queues.rules import ShareRules
 from tailrace.queues.share_partition import (
     Acknowledge,
     Acknowledgement,
+    Acquired,
     SharePartition,
-    ShareTurn,
+    DeliveryTurn,
     Span,
     Write,
 )
@@ -67,8 +68,8 @@ class SharePartitionModel(RuleBasedStateMachine):
         self.dead: set[int] = set()
         self.load()
 
-    def turn(self) -> ShareTurn:
-        return ShareTurn(self.now_ms / 1000, self.now_ms, self.rules)
+    def turn(self) -> DeliveryTurn:
+        return DeliveryTurn(self.now_ms / 1000, self.now_ms, self.rules)
 
     def load(self) -> None:
         batches = [
@@ -84,7 +85,7 @@ class SharePartitionModel(RuleBasedStateMachine):
         self.wakes = {one.first: one.not_before for one in batches if one.not_before >= 0}
         self.done(turn)
 
-    def done(self, turn: ShareTurn) -> None:
+    def done(self, turn: DeliveryTurn) -> None:
         """Carry out a turn's effects."""
         self.store(turn.changed, None)
         for letter in turn.dead_letters:
@@ -127,7 +128,8 @@ class SharePartitionModel(RuleBasedStateMachine):
         if offset is None or offset >= self.end:
             return
         spans = [one for one in self.spans if one.last >= offset][:read]
-        acquired = self.share.acquire(member, offset, spans, wanted, turn, exact=exact)
+        acquired: list[Acquired] = []
+        self.share.acquire(member, offset, spans, wanted, acquired, turn, exact=exact)
         assert not turn.changed
         offsets = [one for batch in acquired for one in range(batch.first, batch.last + 1)]
         assert offsets == sorted(set(offsets))
