@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.background import BackgroundTasks
 from tailrace.broker.certificates import Certificates
@@ -73,6 +73,9 @@ from tailrace.ports import BadCertificates, Ports
 from tailrace.ports.disk import InUse, Lock, make_lasting_dir
 from tailrace.raft.events import Campaign
 from tailrace.raft.replica import Voter
+
+if TYPE_CHECKING:
+    from tailrace.client.producer import Producer
 
 logger: Final = logging.getLogger(__name__)
 

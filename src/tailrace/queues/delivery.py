@@ -3,9 +3,9 @@
 The table *is* the state machine: a cause that is not listed for a state is a bug. The diagram in docs/queues.md is
 generated from it, and the transcripts in tests/transcripts/queues take every row.
 
-A record is *available* until a member acquires it. The member holds a lock on it for a while, and accepts, releases or
-rejects it. A record that comes back too often, or is rejected, is *archived*: no member gets it again. With a dead letter
-topic it is *archiving* until a copy is in that topic.
+A record is *available* until a member acquires it. The member holds a lock on it for a while, and accepts, releases
+or rejects it. A record that comes back too often, or is rejected, is *archived*: no member gets it again. With a dead
+letter topic it is *archiving* until a copy is in that topic.
 """
 
 from collections.abc import Mapping

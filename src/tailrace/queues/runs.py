@@ -1,7 +1,7 @@
 """The offsets of a share partition that are under way: neighbours in the same state are one run.
 
-Runs ascend, have no gaps between them, and begin at the share partition's start. A batch of records that is acquired and
-accepted as a whole is a single run, so the cost does not depend on the number of records.
+Runs ascend, have no gaps between them, and begin at the share partition's start. A batch of records that is acquired
+and accepted as a whole is a single run, so the cost does not depend on the number of records.
 """
 
 from bisect import bisect_right

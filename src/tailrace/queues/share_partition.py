@@ -1,15 +1,16 @@
 """One topic partition as one share group reads it, on the partition's leader: a state machine without I/O.
 
-Each event is a method call with a `DeliveryTurn`, which has the time and collects the effects. The driver reads batches from
-the first offset that is wanted (`wanted`) and offers them (`acquire`). Acknowledgements are decided at once and take
-effect when they are written: the driver writes the `Write` to the share coordinator and reports back (`written`). What is
-released because a lock ended or a member left takes effect at once, and is written afterwards (`DeliveryTurn.changed`).
+Each event is a method call with a `DeliveryTurn`, which has the time and collects the effects. The driver reads
+batches from the first offset that is wanted (`wanted`) and offers them (`acquire`). Acknowledgements are decided at
+once and take effect when they are written: the driver writes the `Write` to the share coordinator and reports back
+(`written`). What is released because a lock ended or a member left takes effect at once, and is written afterwards
+(`DeliveryTurn.changed`).
 
-Offsets that nothing is stored about are available. So a lost write can only repeat a delivery, never lose a record. The
-number of deliveries is stored with the next change of state: a new leader may have missed one.
+Offsets that nothing is stored about are available. So a lost write can only repeat a delivery, never lose a record.
+The number of deliveries is stored with the next change of state: a new leader may have missed one.
 
-Only acquired records count as locks: records that are stuck or rest do not stop those behind them. The number of runs is
-bounded instead.
+Only acquired records count as locks: records that are stuck or rest do not stop those behind them. The number of runs
+is bounded instead.
 """
 
 from bisect import bisect_left, insort
@@ -57,7 +58,7 @@ class Span(NamedTuple):
 class Acquired(NamedTuple):
     first: int
     last: int
-    count: int  # of deliveries, this one included
+    deliveries: int  # this one included
 
 
 class DeadLetter(NamedTuple):
@@ -65,7 +66,7 @@ class DeadLetter(NamedTuple):
 
     first: int
     last: int
-    count: int
+    deliveries: int
     rejected: bool  # False: the delivery limit was exceeded
 
 
@@ -218,7 +219,7 @@ class SharePartition:
         run.member = member
         self.locked += len(run)
         self._renew(run, turn)
-        if acquired and acquired[-1].last + 1 == first and acquired[-1].count == run.count:
+        if acquired and acquired[-1].last + 1 == first and acquired[-1].deliveries == run.count:
             acquired[-1] = acquired[-1]._replace(last=last)
         else:
             acquired.append(Acquired(first, last, run.count))
@@ -380,9 +381,7 @@ class SharePartition:
 
     def _give_back(self, run: Run, turn: DeliveryTurn, *, rests: bool) -> None:
         cause, not_before = _released(run, turn, rests=rests)
-        turn.changed.append(
-            StateBatch(run.first, run.last, TRANSITIONS[run.state, cause], run.count, not_before)
-        )
+        turn.changed.append(StateBatch(run.first, run.last, TRANSITIONS[run.state, cause], run.count, not_before))
         self._leave_lock(run, cause, not_before, turn)
 
     def _leave_lock(self, run: Run, cause: Cause, not_before: int, turn: DeliveryTurn) -> None:

@@ -12,8 +12,8 @@ from tailrace.queues.share_partition import (
     Acknowledge,
     Acknowledgement,
     Acquired,
-    SharePartition,
     DeliveryTurn,
+    SharePartition,
     Span,
     Write,
 )
@@ -25,7 +25,7 @@ LOCK_MS = 1_000
 
 class Stored(NamedTuple):
     state: DeliveryState
-    count: int
+    deliveries: int
     not_before: int
 
 
@@ -40,7 +40,7 @@ class SharePartitionModel(RuleBasedStateMachine):
     def begin(
         self, sizes: list[tuple[int, bool, int]], limit: int, backoff_ms: int, dead_letters: bool, locks_max: int
     ) -> None:
-        self.rules = ShareRules(
+        self.share_rules = ShareRules(
             lock_ms=LOCK_MS,
             delivery_limit=limit,
             locks_max=locks_max,
@@ -69,11 +69,11 @@ class SharePartitionModel(RuleBasedStateMachine):
         self.load()
 
     def turn(self) -> DeliveryTurn:
-        return DeliveryTurn(self.now_ms / 1000, self.now_ms, self.rules)
+        return DeliveryTurn(self.now_ms / 1000, self.now_ms, self.share_rules)
 
     def load(self) -> None:
         batches = [
-            StateBatch(offset, offset, one.state, one.count, one.not_before)
+            StateBatch(offset, offset, one.state, one.deliveries, one.not_before)
             for offset, one in sorted(self.durable.items())
             if offset >= self.durable_start
         ]
@@ -89,9 +89,9 @@ class SharePartitionModel(RuleBasedStateMachine):
         """Carry out a turn's effects."""
         self.store(turn.changed, None)
         for letter in turn.dead_letters:
-            assert self.rules.dead_letters
-            if self.rules.delivery_limit and not letter.rejected:
-                assert letter.count >= self.rules.delivery_limit
+            assert self.share_rules.dead_letters
+            if self.share_rules.delivery_limit and not letter.rejected:
+                assert letter.deliveries >= self.share_rules.delivery_limit
             self.condemned.update(dict.fromkeys(range(letter.first, letter.last + 1)))
         for batch in turn.changed:
             for offset in range(batch.first, batch.last + 1):
@@ -112,12 +112,10 @@ class SharePartitionModel(RuleBasedStateMachine):
         for batch in batches:
             for offset in range(batch.first, batch.last + 1):
                 known = self.durable.get(offset)
-                if known is None or (batch.count, batch.state) >= (known.count, known.state):
+                if known is None or (batch.count, batch.state) >= (known.deliveries, known.state):
                     self.durable[offset] = Stored(batch.state, batch.count, batch.not_before)
 
-    @rule(
-        member=st.sampled_from(MEMBERS), wanted=st.integers(1, 12), exact=st.booleans(), read=st.integers(1, 4)
-    )
+    @rule(member=st.sampled_from(MEMBERS), wanted=st.integers(1, 12), exact=st.booleans(), read=st.integers(1, 4))
     def acquire(self, member: str, wanted: int, exact: bool, read: int) -> None:
         turn = self.turn()
         self.share.tick(turn)
@@ -144,10 +142,10 @@ class SharePartitionModel(RuleBasedStateMachine):
                 assert self.wakes.get(one, -1) <= self.now_ms, "delivered before its time"
                 self.wakes.pop(one, None)
                 self.counts[one] += 1
-                assert batch.count <= self.counts[one]
-                if self.rules.delivery_limit:
-                    assert batch.count <= self.rules.delivery_limit
-                    if batch.count == self.rules.delivery_limit:
+                assert batch.deliveries <= self.counts[one]
+                if self.share_rules.delivery_limit:
+                    assert batch.deliveries <= self.share_rules.delivery_limit
+                    if batch.deliveries == self.share_rules.delivery_limit:
                         assert len(offsets) == 1, "the last delivery has company"
                 self.held[one] = member
 
@@ -159,7 +157,9 @@ class SharePartitionModel(RuleBasedStateMachine):
         last = offset
         while last + 1 in self.held and self.held[last + 1] == member and data.draw(st.booleans()):
             last += 1
-        types = data.draw(st.lists(st.sampled_from(list(Acknowledge)), min_size=last - offset + 1, max_size=last - offset + 1))
+        types = data.draw(
+            st.lists(st.sampled_from(list(Acknowledge)), min_size=last - offset + 1, max_size=last - offset + 1)
+        )
         if any(offset <= batch.last and last >= batch.first for _, write in self.writes for batch in write.batches):
             return
         turn = self.turn()
@@ -229,11 +229,11 @@ class SharePartitionModel(RuleBasedStateMachine):
         runs = list(self.share._runs)
         at = self.share.start
         for run in runs:
-            assert run.first == at and run.last >= run.first
+            assert run.first == at <= run.last
             at = run.last + 1
         assert at == self.share.end
         assert not runs or not runs[0].is_finished
-        assert self.share.locked == len(self.held) <= self.rules.locks_max
+        assert self.share.locked == len(self.held) <= self.share_rules.locks_max
         assert self.share.finished == sum(len(run) for run in runs if run.is_finished)
         assert self.share.condemned == sum(len(run) for run in runs if run.state is DeliveryState.ARCHIVING)
         for run in runs:
@@ -242,18 +242,19 @@ class SharePartitionModel(RuleBasedStateMachine):
         first_lock_end = self.share.alarm[0]
         for run in runs:
             if run.state is DeliveryState.ACQUIRED and not run.writing:
-                assert first_lock_end is not None and first_lock_end <= run.lock_until
+                assert first_lock_end is not None
+                assert first_lock_end <= run.lock_until
 
     @invariant()
     def nothing_is_forgotten(self) -> None:
-        """An offset that is neither finished nor held nor condemned is ready, or rests until a time that has an alarm."""
+        """What is neither finished nor held nor condemned is ready, or rests until a time that has an alarm."""
         ready = set(self.share._ready)
         resting = {first for _, first in self.share._resting}
         for run in self.share._runs:
             if run.state is DeliveryState.AVAILABLE:
                 assert run.first in (resting if run.not_before >= 0 else ready)
-        assert len(ready) == len(self.share._ready) and sorted(ready) == self.share._ready
-        if self.rules.dead_letters:
+        assert sorted(ready) == self.share._ready
+        if self.share_rules.dead_letters:
             for offset, one in self.durable.items():
                 if one.state is DeliveryState.ARCHIVED and offset in self.condemned:
                     raise AssertionError(f"{offset} is archived before its dead letter is written")

@@ -1,7 +1,7 @@
 """Dead letters: copies of records that no member could process, in a topic of the group's choice (KIP-1191).
 
-A copy has the key, value, headers and timestamp of the record, and further headers that say where it came from and why it
-was given up. The position of the record (topic, partition, offset) identifies copies that were written twice.
+A copy has the key, value, headers and timestamp of the record, and further headers that say where it came from and
+why it was given up. The position of the record (topic, partition, offset) identifies copies that were written twice.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class DeadLetters:
             f"{PREFIX}partition": number,
             f"{PREFIX}offset": record.offset,
             f"{PREFIX}group": key.group,
-            f"{PREFIX}delivery.count": letter.count,
+            f"{PREFIX}delivery.count": letter.deliveries,
             f"{PREFIX}message": message,
             f"{PREFIX}timestamp": self._clock.wall_ms(),
             REASON: "rejected" if letter.rejected else "exceeded",

@@ -50,7 +50,7 @@ class Taken(NamedTuple):
     acquired: Sequence[Acquired]
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         return sum(one.last - one.first + 1 for one in self.acquired)
 
     @property

@@ -1,7 +1,7 @@
 """The share partitions of topic partitions that this broker leads: loaded when first used, dropped with the leadership.
 
-The state of a share partition is at its share coordinator (`state_calls`). A leader reads it once, with its leader epoch,
-which fences earlier leaders; from then on it alone writes it.
+The state of a share partition is at its share coordinator (`state_calls`). A leader reads it once, with its leader
+epoch, which fences earlier leaders; from then on it alone writes it.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class SharePartitions:
         self._dead_letters = dead_letters
         self._shares: dict[ShareKey, LedShare] = {}
         self._loading: dict[ShareKey, asyncio.Task[LedShare]] = {}
-        self._known_settings: dict[str, tuple[dict[str, str], ShareSettings]] = {}  # by group, with what they were made of
+        self._known_settings: dict[str, tuple[dict[str, str], ShareSettings]] = {}  # by group, with its own
         self._swept_at = clock.monotonic()
 
     def settings_of(self, group: str) -> ShareSettings:

@@ -1,7 +1,7 @@
 """Queues: taking records as a member of a share group, and acknowledging them, on partitions that this broker leads.
 
-`take` is complete as soon as it has acquired something or a partition failed. Otherwise it waits until records arrive or
-come back, a leader changes, or the time is up.
+`take` is complete as soon as it has acquired something or a partition failed. Otherwise it waits until records arrive
+or come back, a leader changes, or the time is up.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ class Queues:
                 continue
             if taken.acquired:
                 results[place] = taken
-                records -= taken.count
+                records -= taken.total
                 size -= taken.bytes
                 if unwanted.done():  # the member left while this was read from disk
                     share.left(member.id)
@@ -118,17 +118,25 @@ class Queues:
             return fault.with_traceback(None)
 
     async def _wait(self, shares: Sequence[LedShare], seconds: float, unwanted: "asyncio.Future[None]") -> None:
-        changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        changed: asyncio.Future[None] = loop.create_future()
 
         def notify() -> None:
             if not changed.done():
                 changed.set_result(None)
 
+        def ended(_: object) -> None:
+            notify()
+
         for share in shares:
             share.watch(notify)
+        unwanted.add_done_callback(ended)
+        timer = loop.call_later(seconds, notify)
         try:
-            await asyncio.wait((changed, unwanted), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            await changed
         finally:
+            timer.cancel()
+            unwanted.remove_done_callback(ended)
             for share in shares:
                 share.unwatch(notify)
 

@@ -33,6 +33,8 @@ from tailrace.doors.kafka.handlers.groups.offset_commit import OFFSET_COMMIT
 from tailrace.doors.kafka.handlers.groups.offset_delete import offset_delete
 from tailrace.doors.kafka.handlers.groups.offset_fetch import offset_fetch
 from tailrace.doors.kafka.handlers.groups.sync_group import sync_group
+from tailrace.doors.kafka.handlers.queues.share_acknowledge import share_acknowledge
+from tailrace.doors.kafka.handlers.queues.share_fetch import share_fetch
 from tailrace.doors.kafka.handlers.records.delete_records import delete_records
 from tailrace.doors.kafka.handlers.records.describe_producers import describe_producers
 from tailrace.doors.kafka.handlers.records.fetch import fetch
@@ -137,6 +139,8 @@ _TABLE: Final = (
     _api(69, consumer_group_describe, by_name=True),
     _api(74, list_config_resources),
     _api(75, describe_topic_partitions),
+    _api(78, share_fetch),
+    _api(79, share_acknowledge),
 )
 
 BETWEEN_BROKERS: Final = range(1000, 2000)  # API keys of requests between brokers: `wire.messages.peers`

@@ -1,8 +1,8 @@
 """Share sessions (KIP-932): a member of a share group names its partitions once, then only those that change.
 
-A session belongs to its connection: when that ends, the records that the member holds are released at once. Each request
-must carry the next epoch, so that only one is under way at a time. A session that is opened anew keeps what its member
-had acquired before.
+A session belongs to its connection: when that ends, the records that the member holds are released at once. Each
+request must carry the next epoch, so that only one is under way at a time. A session that is opened anew keeps what
+its member had acquired before.
 """
 
 import asyncio
@@ -57,7 +57,9 @@ class ShareSessions:
     def _open(self, who: Caller, member: ShareMember, connection: int) -> ShareSession:
         known = self._sessions.get(member)
         if known is None and len(self._sessions) >= self._sessions_max:
-            raise ShareSessionLimitReached(f"{self._sessions_max} share sessions are open (group.share.max.share.sessions)")
+            raise ShareSessionLimitReached(
+                f"{self._sessions_max} share sessions are open (group.share.max.share.sessions)"
+            )
         session = ShareSession(who, member, connection)
         if known is not None:
             session.partitions.update(known.partitions)  # what it holds of them is released with this session

@@ -56,10 +56,14 @@ def acknowledgements(topics: Iterable[AcknowledgedTopic]) -> dict[TopicPartition
 def check_renewals(given: Acknowledgements, *, renews: bool, version: int) -> None:
     """Locks are renewed only by requests that say so, from version 2 on."""
     if not renews and any(RENEW in one.types for some in given.values() for one in some):
-        raise InvalidRequest("Acknowledgements that renew need IsRenewAck." if version > 1 else "Version 1 has no renewals.")
+        raise InvalidRequest(
+            "Acknowledgements that renew need IsRenewAck." if version > 1 else "Version 1 has no renewals."
+        )
 
 
-async def acknowledge_all(call: Call, session: ShareSession, given: Acknowledgements) -> dict[TopicPartition, Fault | None]:
+async def acknowledge_all(
+    call: Call, session: ShareSession, given: Acknowledgements
+) -> dict[TopicPartition, Fault | None]:
     async def one(place: TopicPartition) -> Fault | None:
         try:
             await call.services.queues.acknowledge(call.caller, session.member, place, given[place])
@@ -86,6 +90,6 @@ class Leaders:
 
     def endpoints(self) -> tuple[NodeEndpoint, ...]:
         return tuple(
-            NodeEndpoint(node_id=one.id, host=one.host, port=one.port, rack=one.rack)
+            NodeEndpoint(node_id=one.broker, host=one.host, port=one.port, rack=one.rack)
             for one in endpoints_of(self._call, self._named)
         )

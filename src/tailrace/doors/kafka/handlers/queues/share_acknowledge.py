@@ -29,9 +29,7 @@ async def share_acknowledge(request: ShareAcknowledgeRequest, call: Call) -> Sha
             raise InvalidShareSessionEpoch("ShareAcknowledge cannot open a share session.")
         given = acknowledgements(request.topics)
         check_renewals(given, renews=request.is_renew_ack, version=call.version)
-        session = sessions.session_for(
-            call.caller, member, request.share_session_epoch, call.client.connection_number
-        )
+        session = sessions.session_for(call.caller, member, request.share_session_epoch, call.client.connection_number)
     except Fault as fault:
         return ShareAcknowledgeResponse(error_code=error_of(fault), error_message=str(fault))
     results = await acknowledge_all(call, session, given)
@@ -39,13 +37,13 @@ async def share_acknowledge(request: ShareAcknowledgeRequest, call: Call) -> Sha
         sessions.close(session)
     leaders = Leaders(call)
     topics: dict[Id, list[PartitionAcknowledged]] = {}
-    for place, fault in results.items():
+    for place, refused in results.items():
         topics.setdefault(place.topic_id, []).append(
             PartitionAcknowledged(
                 partition=place.partition,
-                error_code=error_of(fault) if fault else 0,
-                error_message=str(fault) if fault else None,
-                current_leader=leaders.hint(place, fault),
+                error_code=error_of(refused) if refused else 0,
+                error_message=str(refused) if refused else None,
+                current_leader=leaders.hint(place, refused),
             )
         )
     return ShareAcknowledgeResponse(

@@ -6,7 +6,7 @@ Acknowledgements take effect while the request waits for records; the response h
 import asyncio
 from collections.abc import Mapping
 
-from tailrace.broker.services.queues import Taken, TakeLimits
+from tailrace.broker.services.queues import TakeLimits, Taken
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.queues.acknowledging import (
     Acknowledgements,
@@ -107,7 +107,7 @@ def _response(
                 current_leader=leaders.hint(place, fault or refused),
                 records=found.records[0] if len(found.records) == 1 else b"".join(found.records),
                 acquired_records=tuple(
-                    AcquiredRecords(first_offset=one.first, last_offset=one.last, delivery_count=one.count)
+                    AcquiredRecords(first_offset=one.first, last_offset=one.last, delivery_count=one.deliveries)
                     for one in found.acquired
                 ),
             )
