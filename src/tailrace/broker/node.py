@@ -31,6 +31,7 @@ from tailrace.broker.metadata.peer_addresses import PeerAddresses
 from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import ReadAhead
+from tailrace.broker.queues.leader_calls import LeaderCalls
 from tailrace.broker.queues.share_partitions import SharePartitions
 from tailrace.broker.queues.state_calls import ShareStates
 from tailrace.broker.queues.state_coordinator import ShareCoordinator
@@ -70,7 +71,8 @@ class Control(NamedTuple):
 
 
 class Coordinators(NamedTuple):
-    """The coordinators of this broker, the writer of their transaction markers, and the way to share coordinators."""
+    """The coordinators of this broker, the writer of their transaction markers, and the way to share coordinators and
+    to the leaders of share partitions."""
 
     groups: GroupCoordinator
     transactions: TransactionCoordinator
@@ -78,6 +80,7 @@ class Coordinators(NamedTuple):
     shares: ShareCoordinator
     share_states: ShareStates
     share_partitions: SharePartitions
+    leader_calls: LeaderCalls
 
     @property
     def all(self) -> tuple[Coordinator[Any], ...]:

@@ -30,6 +30,7 @@ from tailrace.broker.control.producer_ids import ProducerIds
 from tailrace.broker.control.topic_creation import TopicCreation
 from tailrace.broker.coordination.coordinator import CoordinatorParts
 from tailrace.broker.groups.coordinator import GroupCoordinator
+from tailrace.broker.groups.share_state_work import ShareStateCalls
 from tailrace.broker.later_release import LaterRelease
 from tailrace.broker.lifecycle.checkpointing import Checkpointing
 from tailrace.broker.lifecycle.cluster_join import CannotJoin
@@ -50,12 +51,24 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import ReadAhead
 from tailrace.broker.peers import OwnLevels, Peers
 from tailrace.broker.queues.dead_letters import DeadLetters
+from tailrace.broker.queues.leader_calls import LeaderCalls
 from tailrace.broker.queues.share_partitions import SharePartitions
 from tailrace.broker.queues.state_calls import ShareStates
 from tailrace.broker.queues.state_coordinator import ShareCoordinator
 from tailrace.broker.replication.quorums import Quorums
 from tailrace.broker.replication.vote_journal import VoteJournal
-from tailrace.broker.services import Admin, ClusterNet, Groups, Queues, Reader, Services, Topics, Transactions, Writer
+from tailrace.broker.services import (
+    Admin,
+    ClusterNet,
+    Groups,
+    Queues,
+    Reader,
+    Services,
+    ShareGroups,
+    Topics,
+    Transactions,
+    Writer,
+)
 from tailrace.broker.transactions.coordinator import TransactionCoordinator
 from tailrace.broker.transactions.marker_writing import MarkerWriting
 from tailrace.broker.transactions.offset_commits import OffsetCommits
@@ -226,7 +239,7 @@ class Startup:
             hosted, metadata, control.role, control.duties, peers, addresses, registration, coordinators.all, background
         )
         coordinated = coordinators.markers, coordinators.transactions.membership, coordinators.shares
-        for served in (requests, hand_overs, *coordinated):
+        for served in (requests, hand_overs, *coordinated, coordinators.leader_calls):
             self._requests.add(served.handlers)
         _wire(control, reactions)
         checkpointing = Checkpointing(ports, settings.data_dir, self.partitions)
@@ -292,15 +305,18 @@ class Startup:
         transactions = TransactionCoordinator(parts, control.producer_ids, markers, peers)
         shares = ShareCoordinator(parts)
         share_states = ShareStates(shares, control.hosted.me.broker, peers.call, self._ports.clock, self.background)
+        share_partitions = SharePartitions(
+            control.hosted, share_states, self._settings, self._ports.clock, self.background.spawn, dead_letters
+        )
+        leader_calls = LeaderCalls(control.hosted, control.leaders, peers.call, share_partitions.initialize)
         return Coordinators(
-            groups=GroupCoordinator(parts),
+            groups=GroupCoordinator(parts, ShareStateCalls(leader_calls.initialize, share_states.delete_all)),
             transactions=transactions,
             markers=markers,
             shares=shares,
             share_states=share_states,
-            share_partitions=SharePartitions(
-                control.hosted, share_states, self._settings, self._ports.clock, self.background.spawn, dead_letters
-            ),
+            share_partitions=share_partitions,
+            leader_calls=leader_calls,
         )
 
     def _build_services(
@@ -326,6 +342,9 @@ class Startup:
             reader=Reader(hosted, read_ahead, clock, settings.fetch_partition_max_bytes),
             groups=groups,
             queues=Queues(coordinators.shares, coordinators.share_partitions, clock),
+            share_groups=ShareGroups(
+                coordinators.groups, coordinators.shares, coordinators.share_states, coordinators.leader_calls, hosted
+            ),
             transactions=Transactions(
                 coordinators.transactions,
                 coordinators.groups,

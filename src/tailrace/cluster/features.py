@@ -124,7 +124,7 @@ LEVELS: Final = (
             "ShareSnapshotValue": 0,
             "ShareUpdateValue": 0,
         },
-        messages={"CallShareCoordinator": 0},
+        messages={"CallShareCoordinator": 0, "InitializeSharePartition": 0, "ReadLogEnds": 0},
         forwarded={},
     ),
 )

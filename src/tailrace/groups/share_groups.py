@@ -6,6 +6,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from tailrace.groups.any_group import AnyGroup, require_share_group
+from tailrace.groups.consumer.partition_sets import PartitionSet
 from tailrace.groups.consumer.requests import JOIN_EPOCH, HeartbeatAnswer
 from tailrace.groups.replayed_groups import ReplayedGroups
 from tailrace.groups.share import heartbeat, initializing, leaving
@@ -73,6 +74,14 @@ class ShareGroups(ReplayedGroups):
         if isinstance(group, ShareGroup):
             initializing.deleted(group, gone, turn)
 
+    def unsettled_share_state(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Those of the partitions whose state is being initialized or deleted."""
+        group = self.groups.get(group_id)
+        if not isinstance(group, ShareGroup):
+            return []
+        state = group.partitions
+        return [one for one in partitions if one in state.initializing or one in state.to_delete]
+
     # What administrators ask for
 
     def alter_share_offsets(
@@ -81,11 +90,18 @@ class ShareGroups(ReplayedGroups):
         """AlterShareGroupOffsets: let a group without members start at other offsets."""
         initializing.start_at(self.find_share_group(group_id), starts, names, turn)
 
-    def delete_share_state(self, group_id: str, topics: Sequence[Id] | None, turn: GroupTurn) -> None:
-        """DeleteShareGroupOffsets, and the first step of DeleteGroups: delete the share state of these topics, or of
-        all (None), for a group without members."""
-        group = self.find_share_group(group_id)
-        initializing.delete_topics(group, list(group.partitions.names) if topics is None else topics, turn)
+    def delete_share_state(self, group_id: str, topics: Sequence[Id], turn: GroupTurn) -> PartitionSet:
+        """DeleteShareGroupOffsets: delete the state of topics, for a group without members; returns their partitions.
+
+        The driver reports when that is done."""
+        return initializing.delete_topics(self.find_share_group(group_id), topics, turn)
+
+    def prepare_delete(self, group_id: str, turn: GroupTurn) -> PartitionSet:
+        """The first step of DeleteGroups: delete the state of all partitions of a share group; returns those."""
+        group = self.find(group_id)
+        if not isinstance(group, ShareGroup):
+            return ()
+        return initializing.delete_topics(group, list(group.partitions.names), turn)
 
     def _delete_share_group(self, group: ShareGroup, turn: GroupTurn) -> None:
         if group.partitions.names:

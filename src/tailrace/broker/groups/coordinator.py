@@ -5,6 +5,7 @@ from typing import Any
 
 from tailrace.broker.coordination.coordinator import Coordinator, CoordinatorParts, StateTopic
 from tailrace.broker.groups.partition_coordinator import GroupPartitionCoordinator
+from tailrace.broker.groups.share_state_work import ShareStateCalls
 from tailrace.broker.groups.topics import ClusterTopics
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.timers import sleep_then_read
@@ -16,20 +17,27 @@ from tailrace.model.topics import OFFSETS_TOPIC
 
 
 class GroupCoordinator(Coordinator[GroupPartitionCoordinator]):
-    def __init__(self, parts: CoordinatorParts) -> None:
+    def __init__(self, parts: CoordinatorParts, share_calls: ShareStateCalls) -> None:
         settings, hosted = parts.settings, parts.hosted
         partitions, replicas = settings.offsets_topic_num_partitions, settings.offsets_topic_replication_factor
         super().__init__(parts, StateTopic("group", OFFSETS_TOPIC, partitions, replicas), self._new_coordinator)
         self._rules = rules_of(settings)
         self._topics = ClusterTopics(lambda: hosted.image)
+        self._share_calls = share_calls
 
     def _new_coordinator(self, partition: Partition) -> GroupPartitionCoordinator:
         return GroupPartitionCoordinator(
-            partition, self._rules, self._topics, self._parts.ports, self._parts.background.spawn
+            partition,
+            self._rules,
+            self._topics,
+            self._parts.ports,
+            self._parts.background.spawn,
+            self._share_calls,
+            self._parts.settings.group_share_initialize_retry_interval_ms / 1000,
         )
 
     def committed(self, records: Sequence[object]) -> None:
-        """Expire the offsets of deleted topics: they must not apply to a later topic of the same name."""
+        """Expire offsets and share state of deleted topics: they must not apply to a later topic of the same name."""
         self._topics.committed(records)
         removed = self._parts.hosted.image.removed
         deleted = [removed[Id(record.topic_id)] for record in records if isinstance(record, TopicRemoved)]

@@ -5,12 +5,13 @@ of the machine resolves. When leadership is lost all tickets fail with `NotCoord
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from tailrace.broker.coordination.partition_coordinator import PartitionCoordinator, Spawn
+from tailrace.broker.groups.share_state_work import ShareStateCalls, ShareStateWorker
 from tailrace.broker.groups.topics import ClusterTopics
 from tailrace.broker.machines.runtime import Codec, MachineRuntime
 from tailrace.broker.partitions.partition import Partition
@@ -22,8 +23,8 @@ from tailrace.groups.records import decode_entry, encode_entry
 from tailrace.groups.requests import Answer
 from tailrace.groups.rewriting import live_records_max, rewrite_groups, rewrite_offsets
 from tailrace.groups.turn import GroupTurn, Rules
-from tailrace.model.faults import Fault, NotCoordinator
-from tailrace.model.ids import Epoch, PartitionName
+from tailrace.model.faults import Fault, NotCoordinator, TimedOut
+from tailrace.model.ids import Epoch, PartitionName, TopicPartition
 from tailrace.model.proposal import TransactionEnded
 from tailrace.ports import Ports
 
@@ -34,11 +35,21 @@ CODEC: Final = Codec(encode_entry, decode_entry)
 REWRITTEN_PER_TURN: Final = 1000
 REWRITE_RETRY_S: Final = 0.1
 REWRITE_TRIES_MAX: Final = 50
+SHARE_STATE_SETTLED_WITHIN_S: Final = 10.0
 T = TypeVar("T")
 
 
 class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
-    def __init__(self, partition: Partition, rules: Rules, topics: ClusterTopics, ports: Ports, spawn: Spawn) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        rules: Rules,
+        topics: ClusterTopics,
+        ports: Ports,
+        spawn: Spawn,
+        share_calls: ShareStateCalls,
+        share_retry_max_s: float,
+    ) -> None:
         super().__init__(partition, Groups, CODEC, ports, spawn, topics.level)
         self.rules = rules
         self._topics = topics
@@ -46,6 +57,7 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
         # The last runtime that served; one that replaces it in the same epoch takes over its deleted topics.
         self._last_runtime: MachineRuntime[Groups] | None = None
         self._deleted_while_loading: dict[str, Epoch] = {}  # topics, and the leader epoch at that time
+        self._share_worker = ShareStateWorker(self.act, lambda: self.leads, share_calls, spawn, share_retry_max_s)
         partition.guards.on_marker = self._transaction_ended
 
     async def answered(self, handler: Callable[[Groups, Ticket, GroupTurn], None]) -> Answer:
@@ -64,6 +76,32 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
     def names_to_match(self, group_id: str, expression: str | None, tried: KnownMatches) -> dict[str, list[str]]:
         """Topic names that a member's next heartbeat would match against regular expressions, blocking the loop."""
         return self._serving().machine.names_to_match(group_id, expression, self._topics, tried)
+
+    async def share_state_settled(
+        self, group_id: str, partitions: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, Fault]:
+        """Wait until these partitions of a share group are initialized, or their state is deleted; returns the faults
+        of those that are not in time. The coordinator continues to try."""
+        deadline = self._ports.clock.monotonic() + SHARE_STATE_SETTLED_WITHIN_S
+        while True:
+            ended = self._share_worker.next_end(group_id)
+            left = await self.ask(lambda machine: machine.unsettled_share_state(group_id, partitions))
+            if not left:
+                return {}
+            await asyncio.wait((ended,), timeout=max(0.0, deadline - self._ports.clock.monotonic()))
+            if not ended.done():
+                faults = self._share_worker.faults.get(group_id, {})
+                return {
+                    one: faults.get(one) or TimedOut(f"{one} of share group {group_id}: not in time") for one in left
+                }
+
+    async def delete(self, group_id: str) -> None:
+        """Delete a group without members: of a share group first the state of its partitions."""
+        partitions = await self.act(lambda machine, turn: machine.prepare_delete(group_id, turn))
+        if partitions:
+            for fault in (await self.share_state_settled(group_id, partitions)).values():
+                raise fault
+        await self.act(lambda machine, turn: machine.delete(group_id, turn))
 
     @property
     def guards(self) -> Guards:
@@ -155,6 +193,8 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
     def _done(self, turn: GroupTurn) -> None:
         for ticket, answer in turn.answers:
             self._answer(ticket, answer)
+        for group_id in turn.unsettled_groups:
+            self._share_worker.start(group_id)
 
     def _failed(self, turn: GroupTurn, fault: Fault) -> None:
         for ticket, _ in turn.answers:

@@ -22,7 +22,7 @@ from tailrace.model.faults import (
     FencedLeaderEpoch,
     UnknownTopicId,
 )
-from tailrace.model.ids import BrokerId
+from tailrace.model.ids import BrokerId, TopicPartition
 from tailrace.model.limits import SHARE_STATE_BATCHES_PER_CALL_MAX, SHARE_STATES_PER_CALL_MAX
 from tailrace.ports import Clock
 from tailrace.queues.state import ShareKey, ShareState, StateBatch
@@ -91,6 +91,10 @@ class ShareStates:
 
     async def delete(self, key: ShareKey) -> None:
         await self._call(StateCall(CallKind.DELETE, key))
+
+    async def delete_all(self, group: str, partitions: Sequence[TopicPartition]) -> None:
+        """Delete what is stored of these partitions for a group; raises a fault if some of it could not be."""
+        await asyncio.gather(*(self.delete(ShareKey(group, *one)) for one in partitions))
 
     async def summary(self, key: ShareKey) -> ShareState | None:
         """The state without its batches; None if it was never initialized."""

@@ -1,4 +1,4 @@
-"""Consumer groups of both protocols, and their committed offsets.
+"""Consumer groups of both protocols, and their committed offsets; listing and deleting groups of any kind.
 
 The coordinator of a group is the broker that leads its partition of `__consumer_offsets`; on other brokers a call
 raises `NotCoordinator`. A call returns, even if it only reads, when the high watermark has passed the state from which
@@ -50,7 +50,7 @@ class ListedGroup:
     group_id: str
     protocol_type: str
     state: str
-    kind: str  # classic or consumer
+    kind: str  # classic, consumer or share
 
 
 @frozen
@@ -266,8 +266,8 @@ class Groups:
         return await coordinator.ask(partial(_consumer_view, group_id, coordinator.rules.assignors[0]))
 
     async def delete(self, who: Caller, group_id: str) -> None:
-        """Delete a group that has no members, and its committed offsets."""
-        await self._coordinator.local(group_id).act(lambda machine, turn: machine.delete(group_id, turn))
+        """Delete a group that has no members, and its committed offsets or the share state of its partitions."""
+        await self._coordinator.local(group_id).delete(group_id)
 
     def _named(self, group_id: str) -> GroupPartitionCoordinator:
         """The coordinator of a group that may have members. With an empty group id only offsets can be committed."""

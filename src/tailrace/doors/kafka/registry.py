@@ -21,10 +21,13 @@ from tailrace.doors.kafka.handlers.configs.alter_configs import alter_configs
 from tailrace.doors.kafka.handlers.configs.describe_configs import describe_configs
 from tailrace.doors.kafka.handlers.configs.incremental_alter_configs import incremental_alter_configs
 from tailrace.doors.kafka.handlers.configs.list_config_resources import list_config_resources
+from tailrace.doors.kafka.handlers.groups.alter_share_group_offsets import alter_share_group_offsets
 from tailrace.doors.kafka.handlers.groups.consumer_group_describe import consumer_group_describe
 from tailrace.doors.kafka.handlers.groups.consumer_group_heartbeat import consumer_group_heartbeat
 from tailrace.doors.kafka.handlers.groups.delete_groups import delete_groups
+from tailrace.doors.kafka.handlers.groups.delete_share_group_offsets import delete_share_group_offsets
 from tailrace.doors.kafka.handlers.groups.describe_groups import describe_groups
+from tailrace.doors.kafka.handlers.groups.describe_share_group_offsets import describe_share_group_offsets
 from tailrace.doors.kafka.handlers.groups.heartbeat import heartbeat
 from tailrace.doors.kafka.handlers.groups.join_group import join_group
 from tailrace.doors.kafka.handlers.groups.leave_group import leave_group
@@ -32,6 +35,8 @@ from tailrace.doors.kafka.handlers.groups.list_groups import list_groups
 from tailrace.doors.kafka.handlers.groups.offset_commit import OFFSET_COMMIT
 from tailrace.doors.kafka.handlers.groups.offset_delete import offset_delete
 from tailrace.doors.kafka.handlers.groups.offset_fetch import offset_fetch
+from tailrace.doors.kafka.handlers.groups.share_group_describe import share_group_describe
+from tailrace.doors.kafka.handlers.groups.share_group_heartbeat import share_group_heartbeat
 from tailrace.doors.kafka.handlers.groups.sync_group import sync_group
 from tailrace.doors.kafka.handlers.queues.share_acknowledge import share_acknowledge
 from tailrace.doors.kafka.handlers.queues.share_fetch import share_fetch
@@ -139,8 +144,13 @@ _TABLE: Final = (
     _api(69, consumer_group_describe, by_name=True),
     _api(74, list_config_resources),
     _api(75, describe_topic_partitions),
+    _api(76, share_group_heartbeat),
+    _api(77, share_group_describe, by_name=True),
     _api(78, share_fetch),
     _api(79, share_acknowledge),
+    _api(90, describe_share_group_offsets, by_name=True),
+    _api(91, alter_share_group_offsets, by_name=True),
+    _api(92, delete_share_group_offsets, by_name=True),
 )
 
 BETWEEN_BROKERS: Final = range(1000, 2000)  # API keys of requests between brokers: `wire.messages.peers`

@@ -86,10 +86,12 @@ def start_at(group: ShareGroup, starts: Mapping[TopicPartition, int], names: Map
     draft.set_partitions(group.partitions.with_initializing(starts, names))
 
 
-def delete_topics(group: ShareGroup, topics: Iterable[Id], turn: GroupTurn) -> None:
-    """Delete the state of topics that no member reads."""
+def delete_topics(group: ShareGroup, topics: Iterable[Id], turn: GroupTurn) -> PartitionSet:
+    """Delete the state of topics that no member reads; returns all partitions whose state is being deleted then."""
     require_empty(group)
-    Draft(group, turn).set_partitions(group.partitions.with_deleting(topics))
+    after = group.partitions.with_deleting(topics)
+    Draft(group, turn).set_partitions(after)
+    return after.to_delete
 
 
 def forget_deleted_topics(group: ShareGroup, turn: GroupTurn) -> None:

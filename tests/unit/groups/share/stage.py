@@ -132,8 +132,13 @@ class ShareStage(GroupStage):
         self._turn(lambda turn: self.groups.alter_share_offsets(GROUP_ID, starts, topics, turn), "an administrator")
 
     def delete_state(self, topic: str) -> None:
-        topics = None if topic == "all topics" else [id_of(topic.removeprefix("topic "))]
-        self._turn(lambda turn: self.groups.delete_share_state(GROUP_ID, topics, turn), "an administrator")
+        def delete(turn: GroupTurn) -> None:
+            if topic == "all topics":
+                self.groups.prepare_delete(GROUP_ID, turn)
+            else:
+                self.groups.delete_share_state(GROUP_ID, [id_of(topic.removeprefix("topic "))], turn)
+
+        self._turn(delete, "an administrator")
 
     # Clients of the other protocols
 

@@ -14,10 +14,15 @@ from tailrace.wire.messages.peers.call_share_coordinator import CallShareCoordin
 from tailrace.wire.messages.peers.forward import Forward, ForwardAnswer
 from tailrace.wire.messages.peers.hand_over import HandOver, HandOverAnswer
 from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
+from tailrace.wire.messages.peers.initialize_share_partition import (
+    InitializeSharePartition,
+    InitializeSharePartitionAnswer,
+)
 from tailrace.wire.messages.peers.join_cluster import JoinCluster, JoinClusterAnswer
 from tailrace.wire.messages.peers.leave_cluster import LeaveCluster, LeaveClusterAnswer
 from tailrace.wire.messages.peers.make_internal_topic import MakeInternalTopic, MakeInternalTopicAnswer
 from tailrace.wire.messages.peers.move_start import MoveStart, MoveStartAnswer
+from tailrace.wire.messages.peers.read_log_ends import ReadLogEnds, ReadLogEndsAnswer
 from tailrace.wire.messages.peers.register_broker import RegisterBroker, RegisterBrokerAnswer
 from tailrace.wire.messages.peers.report_leaders import ReportLeaders, ReportLeadersAnswer
 from tailrace.wire.messages.peers.take_part import TakePart, TakePartAnswer
@@ -49,4 +54,6 @@ PEER_MESSAGES: Final = _by_key(
     (WriteMarkers, WriteMarkersAnswer),
     (TakePart, TakePartAnswer),
     (CallShareCoordinator, CallShareCoordinatorAnswer),
+    (InitializeSharePartition, InitializeSharePartitionAnswer),
+    (ReadLogEnds, ReadLogEndsAnswer),
 )
