@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.model.faults import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest
 from tailrace.model.ids import Id
-from tailrace.queues.records import Entry, ShareSnapshotValue, ShareUpdateValue
+from tailrace.queues.records import Entry, ShareSnapshotValue, ShareUpdateKey, ShareUpdateValue
 from tailrace.queues.share_states import UPDATES_PER_SNAPSHOT, ShareTurn, StoredShares
 from tailrace.queues.state import DeliveryState, ShareKey, ShareState, StateBatch
 
@@ -119,11 +119,25 @@ def test_initializing_again_with_the_same_state_epoch_does_nothing(stage: Stage)
 def test_a_late_write_moves_nothing_back(stage: Stage) -> None:
     stage.write(done(10, 12), start=8, count=3)
     stage.write(done(9), start=4, count=7)
+    update = stage.log[-1].value
+    assert isinstance(update, ShareUpdateValue)
+    assert (update.start_offset, update.delivery_complete_count) == (8, 3)
     assert stage.read(0) == ShareState(state_epoch=1, start=8, complete_count=3, batches=(done(9, 12),))
     stage.write(start=8, count=2)
     assert stage.read(0).complete_count == 3
     stage.write(start=13, count=0)
     assert stage.read(0) == ShareState(state_epoch=1, start=13, complete_count=0)
+
+
+def test_an_update_of_kafka_leaves_the_start_as_it_is(stage: Stage) -> None:
+    stage.write(done(10, 12), start=8, count=3)
+    stage.machine.replay(
+        Entry(
+            ShareUpdateKey(group="g", topic_id=KEY.topic_id, partition=3),
+            ShareUpdateValue(snapshot_epoch=0, leader_epoch=2, start_offset=-1, state_batches=()),
+        )
+    )
+    assert stage.read(2) == ShareState(state_epoch=1, start=8, complete_count=3, batches=(done(10, 12),))
 
 
 def test_not_before_travels_with_the_batch_that_wins(stage: Stage) -> None:
