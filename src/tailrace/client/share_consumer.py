@@ -85,7 +85,8 @@ class ShareConsumer:
         self._router: asyncio.Task[None] | None = None
         self._moved = asyncio.Event()  # the assignment or a leader changed
         self._failure: ClientError | None = None
-        self._refused: list[str] = []  # acknowledgements that failed since the last commit
+        self._refused: list[str] = []  # the first acknowledgements that failed since the last commit
+        self._refused_count = 0
         self._is_closing = False
 
     def _new_member(self) -> GroupMember:
@@ -160,11 +161,10 @@ class ShareConsumer:
             self._check()
             self._changed.clear()
             await self._changed.wait()
-        refused, self._refused = self._refused, []
-        if refused:
-            more = len(refused) - REFUSED_SHOWN_MAX
-            shown = "; ".join(refused[:REFUSED_SHOWN_MAX]) + (f"; and {more} more" if more > 0 else "")
-            raise NotAcknowledged(shown)
+        (refused, self._refused), (count, self._refused_count) = (self._refused, []), (self._refused_count, 0)
+        if count:
+            more = f"; and {count - len(refused)} more" if count > len(refused) else ""
+            raise NotAcknowledged("; ".join(refused) + more)
 
     async def close(self) -> None:
         """Send what was decided, let the brokers release the rest, and leave the group."""
@@ -317,7 +317,9 @@ class ShareConsumer:
         self._moved.set()
 
     def refused(self, why: str) -> None:
-        self._refused.append(why)
+        self._refused_count += 1
+        if len(self._refused) < REFUSED_SHOWN_MAX:
+            self._refused.append(why)
 
     def failed(self, failure: ClientError) -> None:
         self._failure = failure

@@ -128,6 +128,7 @@ class ShareFetching:
             why = "its lock has ended" if message.is_lost else "it was acknowledged before"
             raise NotAcknowledged(f"cannot {outcome.name.lower()} {_show(message)}: {why}")
         if outcome is not Outcome.RENEW:
+            message.outcome = outcome
             del self.held[message]
         self._say(message.source, Decision(message.offset, outcome, message.locked_until, _Token(message, done)))
 

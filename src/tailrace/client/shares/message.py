@@ -29,6 +29,7 @@ class Message:
         "lock_s",
         "locked_until",
         "offset",
+        "outcome",
         "partition",
         "source",
         "timestamp_ms",
@@ -60,6 +61,7 @@ class Message:
         self.locked_until = locked_until  # by the driver's clock; the broker's lock ends then or a little later
         self.lock_s = lock_s  # how long a lock lasts
         self.is_lost = False  # the lock ended, so others may process it
+        self.outcome: Outcome | None = None  # what was decided: accept, release or reject
         self.source = source
         self.broker = broker  # that has the lock
 
