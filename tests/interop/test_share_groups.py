@@ -4,33 +4,19 @@ import asyncio
 import subprocess
 import sys
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from benchmarks import kafka
-from benchmarks.fetched import Missing
-from tailrace.client.admin import change_group_settings, create_topics
-from tailrace.client.asyncio_driver import AsyncioDriver
-from tailrace.client.cluster import Cluster, Limits
+from tailrace.client.admin import change_group_settings
+from tailrace.client.cluster import Cluster
 from tailrace.client.faults import NotAcknowledged
 from tailrace.client.producer import Producer, ProducerOptions
-from tailrace.client.share_admin import alter_share_group_offsets, describe_share_group, share_group_offsets
+from tailrace.client.share_admin import alter_share_group_offsets, describe_share_group
 from tailrace.client.share_consumer import ShareConsumer, ShareOptions
 from tailrace.client.shares.message import Message, Outcome
-from tailrace.model.addresses import parse_addresses
 from tailrace.model.ids import PartitionName
-from tailrace.ports import system_ports
-from tailrace.wire.messages.create_topics import NewTopic
+from tests.interop.share_groups import LOCK_S, create, lag, produce, with_cluster
 
-LIMITS = Limits(request_s=10.0, retry_s=30.0)
-LOCK_S = 2.0
-QUICK = """\
-group.share.min.heartbeat.interval.ms=100
-group.share.heartbeat.interval.ms=200
-group.share.assignment.interval.ms=0
-group.share.min.record.lock.duration.ms=1000
-"""
 EXPLICIT = ShareOptions(acknowledges="explicit", acquire_mode="record_limit")
 HOLDER = """
 import asyncio, sys
@@ -46,46 +32,10 @@ asyncio.run(hold())
 """
 
 
-@pytest.fixture(scope="module", params=[pytest.param("Apache Kafka", marks=pytest.mark.long)])
-def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    try:
-        kafka.jars()
-    except Missing as missing:
-        pytest.skip(str(missing))
-    with kafka.serving(tmp_path_factory.mktemp("kafka"), QUICK) as server:
-        yield f"{server.host}:{server.port}"
-
-
 @pytest.fixture
 def topic() -> str:
     """A topic name that no other test uses; the group has the same name."""
     return f"t-{uuid.uuid4().hex[:8]}"
-
-
-def with_cluster(bootstrap: str, work: Callable[[Cluster], Awaitable[None]]) -> None:
-    async def run() -> None:
-        ports = system_ports()
-        cluster = Cluster(AsyncioDriver(ports.net, ports.clock, ports.random), parse_addresses(bootstrap), LIMITS)
-        try:
-            async with asyncio.timeout(90):
-                await work(cluster)
-        finally:
-            cluster.close()
-
-    asyncio.run(run())
-
-
-async def create(cluster: Cluster, topic: str, *, partitions: int = 1, lock_s: float | None = None) -> None:
-    results = await create_topics(cluster, [NewTopic(name=topic, num_partitions=partitions, replication_factor=1)])
-    assert results == {topic: None}
-    lock = {} if lock_s is None else {"share.record.lock.duration.ms": str(int(lock_s * 1000))}
-    await change_group_settings(cluster, topic, {"share.auto.offset.reset": "earliest", **lock})
-
-
-async def produce(cluster: Cluster, topic: str, count: int) -> None:
-    async with Producer(cluster) as producer:
-        for sent in [await producer.send(topic, b"%d" % number, partition=0) for number in range(count)]:
-            await sent
 
 
 async def poll(consumer: ShareConsumer, count: int, at_once: int = 500) -> list[Message]:
@@ -100,11 +50,7 @@ def values(messages: list[Message]) -> list[int]:
     return [int(one.value or b"-1") for one in messages]
 
 
-async def lag(cluster: Cluster, topic: str) -> int | None:
-    return (await share_group_offsets(cluster, topic))[PartitionName(topic, 0)].lag
-
-
-def test_what_is_accepted_or_rejected_is_gone_and_what_is_released_comes_again(bootstrap: str, topic: str) -> None:
+def test_what_is_accepted_or_rejected_is_gone_and_what_is_released_comes_again(sharing: str, topic: str) -> None:
     async def work(cluster: Cluster) -> None:
         await create(cluster, topic)
         await produce(cluster, topic, 4)
@@ -127,10 +73,10 @@ def test_what_is_accepted_or_rejected_is_gone_and_what_is_released_comes_again(b
                 consumer.acknowledge(again[0])
         assert await lag(cluster, topic) == 0
 
-    with_cluster(bootstrap, work)
+    with_cluster(sharing, work)
 
 
-def test_a_poll_accepts_what_the_last_one_returned(bootstrap: str, topic: str) -> None:
+def test_a_poll_accepts_what_the_last_one_returned(sharing: str, topic: str) -> None:
     async def work(cluster: Cluster) -> None:
         await create(cluster, topic)
         await produce(cluster, topic, 30)
@@ -140,10 +86,10 @@ def test_a_poll_accepts_what_the_last_one_returned(bootstrap: str, topic: str) -
             await consumer.commit()
             assert await lag(cluster, topic) == 0
 
-    with_cluster(bootstrap, work)
+    with_cluster(sharing, work)
 
 
-def test_closing_releases_what_was_not_decided(bootstrap: str, topic: str) -> None:
+def test_closing_releases_what_was_not_decided(sharing: str, topic: str) -> None:
     async def work(cluster: Cluster) -> None:
         await create(cluster, topic)
         await produce(cluster, topic, 3)
@@ -156,10 +102,10 @@ def test_closing_releases_what_was_not_decided(bootstrap: str, topic: str) -> No
             again = await poll(consumer, 2)
             assert [(one.offset, one.delivery_count) for one in again] == [(0, 2), (2, 2)]
 
-    with_cluster(bootstrap, work)
+    with_cluster(sharing, work)
 
 
-def test_a_poll_gets_no_more_records_than_it_asks_for(bootstrap: str, topic: str) -> None:
+def test_a_poll_gets_no_more_records_than_it_asks_for(sharing: str, topic: str) -> None:
     async def work(cluster: Cluster) -> None:
         await create(cluster, topic)
         await produce(cluster, topic, 20)  # one batch
@@ -171,10 +117,10 @@ def test_a_poll_gets_no_more_records_than_it_asks_for(bootstrap: str, topic: str
             assert values(await poll(other, 17)) == list(range(3, 20))
             assert await asyncio.gather(one.poll(timeout_s=0.5), other.poll(timeout_s=0.5)) == [[], []]
 
-    with_cluster(bootstrap, work)
+    with_cluster(sharing, work)
 
 
-def test_two_members_share_one_partition(bootstrap: str, topic: str) -> None:
+def test_two_members_share_one_partition(sharing: str, topic: str) -> None:
     async def work(cluster: Cluster) -> None:
         await create(cluster, topic)
         await produce(cluster, topic, 200)
@@ -191,15 +137,15 @@ def test_two_members_share_one_partition(bootstrap: str, topic: str) -> None:
         assert sorted(seen["one"] + seen["other"]) == list(range(200))
         assert all(seen.values())
 
-    with_cluster(bootstrap, work)
+    with_cluster(sharing, work)
 
 
-def test_a_killed_member_gives_its_messages_to_the_others(bootstrap: str, topic: str) -> None:
+def test_a_killed_member_gives_its_messages_to_the_others(sharing: str, topic: str) -> None:
     async def work(cluster: Cluster) -> None:
         await create(cluster, topic)
         await produce(cluster, topic, 1)
         holder = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", HOLDER, bootstrap, topic, stdout=subprocess.PIPE
+            sys.executable, "-c", HOLDER, sharing, topic, stdout=subprocess.PIPE
         )
         assert holder.stdout is not None
         assert await holder.stdout.readline() == b"0\n"
@@ -211,10 +157,10 @@ def test_a_killed_member_gives_its_messages_to_the_others(bootstrap: str, topic:
             assert (message.offset, message.delivery_count) == (0, 2)
             await consumer.settle(message)
 
-    with_cluster(bootstrap, work)
+    with_cluster(sharing, work)
 
 
-def test_a_lock_that_is_renewed_does_not_end(bootstrap: str, topic: str) -> None:
+def test_a_lock_that_is_renewed_does_not_end(sharing: str, topic: str) -> None:
     async def work(cluster: Cluster) -> None:
         await create(cluster, topic, lock_s=LOCK_S)
         await produce(cluster, topic, 2)
@@ -238,10 +184,10 @@ def test_a_lock_that_is_renewed_does_not_end(bootstrap: str, topic: str) -> None
             await one.settle(kept)
         assert await lag(cluster, topic) == 0
 
-    with_cluster(bootstrap, work)
+    with_cluster(sharing, work)
 
 
-def test_one_lock_that_has_ended_does_not_spoil_the_acknowledgements_of_others(bootstrap: str, topic: str) -> None:
+def test_one_lock_that_has_ended_does_not_spoil_the_acknowledgements_of_others(sharing: str, topic: str) -> None:
     async def work(cluster: Cluster) -> None:
         await create(cluster, topic, lock_s=LOCK_S)
         await produce(cluster, topic, 12)
@@ -262,10 +208,10 @@ def test_one_lock_that_has_ended_does_not_spoil_the_acknowledgements_of_others(b
             await consumer.settle(again)
         assert await lag(cluster, topic) == 0
 
-    with_cluster(bootstrap, work)
+    with_cluster(sharing, work)
 
 
-def test_a_message_is_not_delivered_more_often_than_the_limit(bootstrap: str, topic: str) -> None:
+def test_a_message_is_not_delivered_more_often_than_the_limit(sharing: str, topic: str) -> None:
     async def work(cluster: Cluster) -> None:
         await create(cluster, topic)
         await change_group_settings(cluster, topic, {"share.delivery.count.limit": "3"})
@@ -278,10 +224,10 @@ def test_a_message_is_not_delivered_more_often_than_the_limit(bootstrap: str, to
             assert await consumer.poll(timeout_s=1.0) == []
         assert await lag(cluster, topic) == 0
 
-    with_cluster(bootstrap, work)
+    with_cluster(sharing, work)
 
 
-def test_offsets_without_records_are_acknowledged_too(bootstrap: str, topic: str) -> None:
+def test_offsets_without_records_are_acknowledged_too(sharing: str, topic: str) -> None:
     async def work(cluster: Cluster) -> None:
         await create(cluster, topic)
         async with Producer(cluster, ProducerOptions(transactional_id=topic)) as producer:
@@ -297,10 +243,10 @@ def test_offsets_without_records_are_acknowledged_too(bootstrap: str, topic: str
             while await lag(cluster, topic):
                 await consumer.poll(timeout_s=0.1)
 
-    with_cluster(bootstrap, work)
+    with_cluster(sharing, work)
 
 
-def test_offsets_of_a_group_without_members_can_be_altered(bootstrap: str, topic: str) -> None:
+def test_offsets_of_a_group_without_members_can_be_altered(sharing: str, topic: str) -> None:
     async def work(cluster: Cluster) -> None:
         await create(cluster, topic)
         await produce(cluster, topic, 5)
@@ -311,4 +257,4 @@ def test_offsets_of_a_group_without_members_can_be_altered(bootstrap: str, topic
         async with ShareConsumer(cluster, topic, [topic]) as consumer:
             assert values(await poll(consumer, 2)) == [3, 4]
 
-    with_cluster(bootstrap, work)
+    with_cluster(sharing, work)
