@@ -19,6 +19,7 @@ from tailrace.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     ResourceToAlter,
 )
+from tailrace.wire.messages.list_config_resources import ListConfigResourcesRequest
 from tailrace.wire.messages.metadata import TopicMetadata
 
 TOPIC: Final = 2  # Kafka's resource types
@@ -83,6 +84,17 @@ async def topic_settings(cluster: Cluster, topic: str) -> list[DescribedConfig]:
 
 async def group_settings(cluster: Cluster, group: str) -> list[DescribedConfig]:
     return await _settings(cluster, GROUP, group, f"read the settings of group {group}")
+
+
+async def groups_with_settings(cluster: Cluster) -> list[str]:
+    """The groups that have settings, whether they exist or not. Unsupported before Kafka 4.1."""
+
+    async def ask() -> list[str]:
+        answer = await cluster.call_any(ListConfigResourcesRequest(resource_types=(GROUP,)))
+        check(answer.error_code, "list the groups that have settings")
+        return sorted(one.resource_name for one in answer.config_resources if one.resource_type == GROUP)
+
+    return await cluster.retry("list the groups that have settings", ask)
 
 
 async def _change_settings(

@@ -108,6 +108,10 @@ class Queue:
 
     # The same by hand
 
+    async def join(self, timeout_s: float | None = None) -> bool:
+        """Become a worker of the queue, which may take seconds; False if that takes longer. `receive` does it, too."""
+        return await self._consumer.join(timeout_s)
+
     async def receive(self, timeout_s: float | None = None) -> Message:
         """The next message. Its lock is renewed until it is settled."""
         messages = await self._consumer.poll(1, timeout_s)

@@ -104,6 +104,17 @@ class ShareConsumer:
 
     # What the application does
 
+    async def join(self, timeout_s: float | None = None) -> bool:
+        """Wait until the group has assigned partitions to this member; False if it does not in time."""
+        self._start()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not self._assigned:
+                    self._check()
+                    self._changed.clear()
+                    await self._changed.wait()
+        return bool(self._assigned)
+
     async def poll(self, max_records: int = 500, timeout_s: float | None = 1.0) -> list[Message]:
         """The next messages, at most so many; empty if none come in this time. Raises what no retry can mend."""
         self._start()
