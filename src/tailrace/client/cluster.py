@@ -54,6 +54,10 @@ class Retry(Exception):
     """Raised by an attempt that should be made again."""
 
 
+class Unanswered(Retry):
+    """A request was sent and got no response: the broker may have executed it."""
+
+
 class Cluster:
     def __init__(self, driver: Driver, bootstrap: Sequence[Address], limits: Limits = Limits()) -> None:  # noqa: B008
         self.driver = driver
@@ -101,15 +105,18 @@ class Cluster:
         return link
 
     async def call(self, address: Address, request: object, within_s: float | None = None) -> Any:
-        """Send a request to one broker. `Retry` when it does not answer within `request_s`, or the time given: the
-        broker is forgotten until metadata or the bootstrap addresses name it again."""
+        """Send a request to one broker. `Retry` when there is no connection, `Unanswered` when it does not answer
+        within `request_s`, or the time given: the broker is forgotten until metadata or the bootstrap addresses name
+        it again."""
         within_s = self.limits.request_s if within_s is None else within_s
+        failure = Retry
         try:
             link = await self.link(address)
+            failure = Unanswered
             return await self.driver.within(within_s, link.call(request))
         except (OSError, TimeoutError) as error:
             self.drop(address)
-            raise Retry(f"{address} does not answer: {_reason(error)}") from None
+            raise failure(f"{address} does not answer: {_reason(error)}") from None
 
     def drop(self, address: Address) -> None:
         """Close the connection to a broker that does not answer."""
@@ -118,13 +125,18 @@ class Cluster:
             link.close()
         self.map.forget_address(address)
 
-    async def call_any(self, request: object) -> Any:
-        """Send a request to any broker: one that is connected, else those of the metadata, else the bootstrap ones."""
+    async def call_any(self, request: object, on_unanswered: Callable[[], None] = lambda: None) -> Any:
+        """Send a request to any broker: one that is connected, else those of the metadata, else the bootstrap ones.
+
+        `on_unanswered` is called for each broker that got the request and did not answer: it may have executed it.
+        """
         reasons = []
         for address in self.candidates():
             try:
                 return await self.call(address, request)
             except Retry as retry:
+                if isinstance(retry, Unanswered):
+                    on_unanswered()
                 reasons.append(str(retry))
         raise Retry("; ".join(reasons) or "there is no address to connect to")
 
