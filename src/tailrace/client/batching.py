@@ -98,6 +98,10 @@ class Outbox:
         opened = (one.waiting[0].opened_at for one in self._ready(uncertain_only=False))
         return min(opened, default=inf) + self._limits.delivery_s
 
+    def waiting(self) -> list[Batch]:
+        """All batches that are not in flight."""
+        return [batch for one in self._partitions.values() for batch in one.waiting]
+
     def tokens(self) -> list[Any]:
         """Those of all records that are not acknowledged."""
         found: list[Any] = []
