@@ -31,7 +31,18 @@ class BatchLimits:
 class Batch:
     """Records of one partition, in order; `tokens` are those of their senders."""
 
-    __slots__ = ("attempts", "opened_at", "partition", "problem", "records", "sequence", "size", "tokens", "uncertain")
+    __slots__ = (
+        "attempts",
+        "missing_since",
+        "opened_at",
+        "partition",
+        "problem",
+        "records",
+        "sequence",
+        "size",
+        "tokens",
+        "uncertain",
+    )
 
     def __init__(self, partition: PartitionName, opened_at: float) -> None:
         self.partition = partition
@@ -42,6 +53,7 @@ class Batch:
         self.sequence = NO_SEQUENCE
         self.uncertain = False  # it was sent, and the broker may have appended it
         self.attempts = 0
+        self.missing_since = inf  # when brokers first said that there is no such partition
         self.problem = ""  # why the last attempt failed
 
 

@@ -6,11 +6,12 @@ a response may have been executed: the caller of `retry` must only pass attempts
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from math import inf
 from typing import Any, Final, TypeVar
 
 from tailrace.client.cluster_map import UNKNOWN, ClusterMap, CoordinatorKey
 from tailrace.client.driver import Driver, Link
-from tailrace.client.faults import Refused, Unavailable, check
+from tailrace.client.faults import NoSuchPartition, Refused, Unavailable, check
 from tailrace.model.addresses import Address
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import PartitionName
@@ -48,6 +49,7 @@ class Limits:
     unknown_s: float = 3.0  # for a topic that no broker knows: it may just have been created
     pause_min_s: float = 0.02  # before the first retry
     pause_max_s: float = 1.0
+    metadata_max_age_s: float = 300.0  # after which a topic in use is looked up again: it may have more partitions
 
 
 class Retry(Exception):
@@ -156,9 +158,14 @@ class Cluster:
             response = await self.call_any(MetadataRequest(topics=wanted, allow_auto_topic_creation=create))
             assert isinstance(response, MetadataResponse)
             self.map.update(response)
+            self.map.note_update(response, self.driver.now())
             return response
 
         return await self.driver.share(("metadata", self, names, create), ask)
+
+    def is_stale(self, topic: str) -> bool:
+        """Whether the metadata of a topic is so old that it should be asked for again."""
+        return self.driver.now() - self.map.updated_at.get(topic, -inf) >= self.limits.metadata_max_age_s
 
     async def leader(self, partition: PartitionName, *, create: bool = False) -> Address:
         """The address of a partition's leader; `Retry` while there is none, `Refused` if the topic is not there."""
@@ -170,8 +177,7 @@ class Cluster:
             address = self.map.leader(partition)
         if address is None:
             if self.map.has_topic(partition.topic) and partition not in self.map.partitions(partition.topic):
-                what = f"find partition {partition.partition} of {partition.topic}"
-                raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, what)
+                raise NoSuchPartition(partition, self.map.partition_counts[partition.topic])
             raise Retry(f"{partition.topic}-{partition.partition} has no leader")
         return address
 

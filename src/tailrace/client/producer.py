@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from tailrace.client.batching import Batch, BatchLimits, Outbox, size_of
 from tailrace.client.cluster import Cluster, Retry
-from tailrace.client.faults import ClientError, Refused, Unavailable, error_of
+from tailrace.client.faults import ClientError, NoSuchPartition, Refused, Unavailable, error_of
 from tailrace.client.partitioning import partition_of
 from tailrace.client.transactions import (
     NO_IDENTITY,
@@ -90,6 +90,7 @@ class Producer:
         self._needs_epoch = False  # sequence numbers are lost: begin anew once no batch is uncertain
         self._is_beginning = False  # an epoch is asked for: until it is there, nothing is sent
         self._sticky: dict[str, int] = {}  # by topic, the partition of records without a key
+        self._looking_up: dict[str, None] = {}  # topics whose metadata is old
         self._wake = asyncio.Event()
         self._room = asyncio.Event()  # set when a batch is done
         self._requests: dict[asyncio.Task[None], None] = {}
@@ -112,7 +113,10 @@ class Producer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> "asyncio.Future[Written]":
-        """Add a record to the buffer; the future has its offset once it is committed."""
+        """Add a record to the buffer; the future has its offset once it is committed.
+
+        A partition that the topic does not have is refused after `unknown_s`: until then it may have just been added.
+        """
         stamp = self._cluster.driver.wall_ms() if timestamp_ms is None else timestamp_ms
         if not isinstance(value, bytes | None) or not isinstance(key, bytes | None):
             raise TypeError("the value and the key of a record are bytes, or None")
@@ -222,10 +226,9 @@ class Producer:
     async def close(self) -> None:
         """Flush, then stop; what cannot be sent within its delivery time fails."""
         self._closed = True
-        if self._task is None:
-            return
-        await self.flush()
-        self._task.cancel()
+        if self._task is not None:
+            await self.flush()
+            self._task.cancel()
         for request in list(self._requests):
             request.cancel()
 
@@ -238,9 +241,21 @@ class Producer:
             first = PartitionName(topic, 0)
             await self._cluster.retry(f"find topic {topic}", lambda: self._leader(first))
             count = self._cluster.map.partition_counts[topic]
+        elif self._cluster.is_stale(topic) and topic not in self._looking_up:
+            self._looking_up[topic] = None
+            self._spawn(self._look_up(topic))
         if key is not None:
             return partition_of(key, count)
         return self._sticky.setdefault(topic, int(self._cluster.driver.jitter(0, count)) % count)
+
+    async def _look_up(self, topic: str) -> None:
+        """Ask for the metadata of a topic again, while records are sent by what is known."""
+        try:
+            await self._cluster.refresh([topic])
+        except (Retry, ClientError):
+            await self._cluster.driver.sleep(self._cluster.limits.pause_max_s)  # then the next record asks again
+        finally:
+            del self._looking_up[topic]
 
     async def _leader(self, partition: PartitionName) -> Address:
         return await self._cluster.leader(partition, create=self._options.creates_topics)
@@ -333,7 +348,11 @@ class Producer:
         except Retry as retry:
             self._retry(batch, str(retry))
         except Refused as refused:
-            if refused.retriable:
+            if isinstance(refused, NoSuchPartition):
+                batch.missing_since = min(batch.missing_since, self._now())
+            if self._now() - batch.missing_since >= self._cluster.limits.unknown_s:
+                self._refuse(batch, refused)
+            elif refused.retriable:
                 self._retry(batch, str(refused))
             else:
                 self._refuse(batch, refused)

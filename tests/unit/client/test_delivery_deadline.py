@@ -27,7 +27,7 @@ async def test_records_expire_while_no_broker_answers_for_a_new_epoch(brokers: B
             await asyncio.sleep(2.0)
             producer._needs_epoch = True  # as after an answer that the broker does not know this producer
             joined = await producer.send("t", b"2", partition=0)  # to the same batch
-            with pytest.raises(NotWritten, match="within 5 s: cannot get a producer id within 2.5 s") as failed:
+            with pytest.raises(NotWritten, match="within 5 s: cannot get a producer id within") as failed:
                 await waiting
             assert not failed.value.may_be_written
             assert isinstance(joined.exception(), NotWritten)
