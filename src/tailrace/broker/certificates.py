@@ -45,8 +45,7 @@ class Certificates:
         self._clock = ports.clock
         self._keystore = settings.ssl_keystore_location
         self._by_listener: dict[str, Tls] = {
-            listener: ports.net.load_tls(_files(settings, listener))
-            for listener in _with_tls(settings)
+            listener: ports.net.load_tls(_files(settings, listener)) for listener in _with_tls(settings)
         }
         self._warned_at = -DAY_S
 
