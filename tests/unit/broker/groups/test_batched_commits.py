@@ -8,7 +8,8 @@ import pytest
 from tailrace.broker.coordination import partition_coordinator
 from tailrace.broker.coordination.partition_coordinator import PartitionCoordinator
 from tailrace.broker.partitions.partition import Partition
-from tailrace.broker.services.groups import OffsetToCommit
+from tailrace.broker.services.groups import OffsetToCommit, WhenCommitted
+from tailrace.client.faults import ConnectionLost
 from tailrace.groups.requests import MemberId
 from tailrace.model.caller import Caller
 from tailrace.model.faults import CoordinatorUnavailable, Fault, GroupNotFound, NotCoordinator
@@ -33,17 +34,23 @@ Results = list[tuple[str, Sequence[Fault | None]]]
 
 def commit_in_this_turn(brokers: Brokers, broker: int, group: str, offset: int, results: Results, **more: int) -> None:
     """Begin a commit without giving the loop a turn; the result will be added to `results`."""
-    node = brokers[broker]
-    one = OffsetToCommit(node.hosted.image.topics["t"], 0, offset, -1, "")
 
     def done(faults: list[Fault | None] | Exception) -> None:
         assert isinstance(faults, list), faults
         results.append((group, faults))
 
+    begin_commit(brokers, broker, group, offset, done, **more)
+
+
+def begin_commit(
+    brokers: Brokers, broker: int, group: str, offset: int, done: WhenCommitted, generation: int = -1
+) -> None:
+    node = brokers[broker]
+    one = OffsetToCommit(node.hosted.image.topics["t"], 0, offset, -1, "")
     brokers.within(
         broker,
         lambda: node.services.groups.commit_offsets(
-            Caller(), group, MemberId(""), more.get("generation", -1), [one], done, knows_epochs=True
+            Caller(), group, MemberId(""), generation, [one], done, knows_epochs=True
         ),
     )
 
@@ -113,6 +120,60 @@ async def test_a_batch_that_cannot_be_written_fails_all_and_leaves_nothing_behin
     assert (await committed(brokers, here))[0] in NOT_HERE, "its machine may be ahead of the log"
     await brokers.elapse(1.0)
     assert await committed(brokers, here) == (0, 5)
+
+
+@pytest.mark.parametrize(
+    ("owner", "step"), [(Partition, "append_own"), (PartitionCoordinator, "_set_timer")], ids=["append", "before"]
+)
+def test_an_error_of_our_own_answers_every_commit_of_the_batch(
+    owner: type, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that were refused, or were queued and had no turn yet. What was not appended is forgotten."""
+
+    @simulated(count=1, **FEW)
+    async def check(brokers: Brokers) -> None:
+        await brokers.make_topic("t", (1,))
+        here = await coordinator(brokers, 1)
+        assert await commit(brokers, here, 5) == 0
+        log = partition(brokers, here)
+        end = log.log.end
+        results: list[object] = []
+
+        def fail(*_: object) -> None:
+            raise ZeroDivisionError("a bug")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, step, fail)
+            patch.setattr(partition_coordinator, "COORDINATOR_BATCH_MAX_RECORDS", 2)
+            for offset in (6, 7, 8):
+                begin_commit(brokers, here, "g", offset, results.append)
+            begin_commit(brokers, here, BESIDE, 9, results.append, generation=3)
+            await brokers.until(lambda: len(results) == 4)
+        assert [str(error) for error in results] == ["a bug"] * 4
+        assert log.log.end == end
+        assert (await committed(brokers, here))[0] in NOT_HERE, "its machine may be ahead of the log"
+        await brokers.elapse(1.0)
+        assert await committed(brokers, here) == (0, 5)
+        assert await commit(brokers, here, 10) == 0
+        assert await committed(brokers, here) == (0, 10)
+
+    check()
+
+
+@simulated(count=1, **FEW)
+async def test_an_error_of_our_own_closes_the_connection_of_the_client(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await brokers.make_topic("t", (1,))
+    here = await coordinator(brokers, 1)
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Partition, "append_own", fail)
+        with pytest.raises(ConnectionLost, match="the broker closed it"):
+            await commit(brokers, here, 6)
 
 
 @simulated(**FEW)
