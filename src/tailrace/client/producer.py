@@ -137,6 +137,10 @@ class Producer:
         self._wake.set()
         return written
 
+    @property
+    def unacknowledged_bytes(self) -> int:
+        return self._outbox.size
+
     async def flush(self) -> None:
         """Wait until every record that was sent so far is acknowledged or has failed."""
         sent = self._outbox.tokens()
