@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tailrace.client.admin import Results
-from tailrace.client.cluster import GROUP, Cluster
+from tailrace.client.cluster import GROUP, Cluster, Unanswered
 from tailrace.client.faults import Refused, check
 from tailrace.client.offsets import NO_OFFSET
 from tailrace.groups.consumer_protocol import VERSION_LAYOUT, ConsumerProtocolAssignment, version_of
@@ -145,7 +145,11 @@ async def all_committed_offsets(cluster: Cluster, group: str) -> dict[PartitionN
 
 
 async def delete_groups(cluster: Cluster, names: Sequence[str]) -> Results:
-    """Delete groups without members, and their offsets; for each the `Refused`, or None."""
+    """Delete groups without members, and their offsets; for each the `Refused`, or None.
+
+    A group that a repeated request does not find any more was deleted by the first one, whose response was lost: see
+    `admin`.
+    """
     results: Results = {}
     for name in dict.fromkeys(names):
         try:
@@ -157,8 +161,16 @@ async def delete_groups(cluster: Cluster, names: Sequence[str]) -> Results:
 
 
 async def _delete_group(cluster: Cluster, name: str) -> None:
+    may_be_deleted = False
+
     async def ask() -> None:
-        (answer,) = (await cluster.call_coordinator(GROUP, name, DeleteGroupsRequest(groups_names=(name,)))).results
-        cluster.check_coordinated(GROUP, name, answer.error_code, f"delete group {name}")
+        nonlocal may_be_deleted
+        try:
+            (answer,) = (await cluster.call_coordinator(GROUP, name, DeleteGroupsRequest(groups_names=(name,)))).results
+        except Unanswered:
+            may_be_deleted = True
+            raise
+        if not (may_be_deleted and answer.error_code == Error.GROUP_ID_NOT_FOUND):
+            cluster.check_coordinated(GROUP, name, answer.error_code, f"delete group {name}")
 
     await cluster.retry(f"delete group {name}", ask)

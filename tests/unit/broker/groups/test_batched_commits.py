@@ -7,7 +7,9 @@ import pytest
 
 from tailrace.broker.coordination import partition_coordinator
 from tailrace.broker.coordination.partition_coordinator import PartitionCoordinator
-from tailrace.broker.services.groups import OffsetToCommit
+from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.services.groups import OffsetToCommit, WhenCommitted
+from tailrace.client.faults import ConnectionLost
 from tailrace.groups.requests import MemberId
 from tailrace.model.caller import Caller
 from tailrace.model.faults import CoordinatorUnavailable, Fault, GroupNotFound, NotCoordinator, UnknownMember
@@ -46,13 +48,15 @@ class Commits:
         return cls(brokers, await coordinator(brokers, 1))
 
     def begin(self, group: str, offset: int, generation: int = -1) -> None:
-        node = self.brokers[self.here]
-        one = OffsetToCommit(node.hosted.image.topics["t"], 0, offset, -1, "")
-
         def done(faults: list[Fault | None] | Exception) -> None:
             assert isinstance(faults, list), faults
             self.results.append((group, faults))
 
+        self.begin_with(done, group, offset, generation)
+
+    def begin_with(self, done: WhenCommitted, group: str, offset: int, generation: int = -1) -> None:
+        node = self.brokers[self.here]
+        one = OffsetToCommit(node.hosted.image.topics["t"], 0, offset, -1, "")
         self.brokers.within(
             self.here,
             lambda: node.services.groups.commit_offsets(
@@ -125,6 +129,59 @@ async def test_a_batch_that_cannot_be_written_fails_all_and_leaves_nothing_behin
     assert (await committed(brokers, commits.here))[0] in NOT_HERE, "its machine may be ahead of the log"
     await brokers.elapse(1.0)
     assert await committed(brokers, commits.here) == (0, 5)
+
+
+@pytest.mark.parametrize(
+    ("owner", "step"), [(Partition, "append_own"), (PartitionCoordinator, "_set_timer")], ids=["append", "before"]
+)
+def test_an_error_of_our_own_answers_every_commit_of_the_batch(
+    owner: type, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that were refused, or were queued and had no turn yet. What was not appended is forgotten."""
+
+    @simulated(count=1, **FEW)
+    async def check(brokers: Brokers) -> None:
+        commits = await Commits.of_topic(brokers, 1)
+        here, log = commits.here, commits.log
+        assert await commit(brokers, here, 5) == 0
+        end = log.end
+        results: list[object] = []
+
+        def fail(*_: object) -> None:
+            raise ZeroDivisionError("a bug")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, step, fail)
+            patch.setattr(partition_coordinator, "COORDINATOR_BATCH_MAX_RECORDS", 2)
+            for offset in (6, 7, 8):
+                commits.begin_with(results.append, "g", offset)
+            commits.begin_with(results.append, BESIDE, 9, generation=3)
+            await brokers.until(lambda: len(results) == 4)
+        assert [str(error) for error in results] == ["a bug"] * 4
+        assert log.end == end
+        assert (await committed(brokers, here))[0] in NOT_HERE, "its machine may be ahead of the log"
+        await brokers.elapse(1.0)
+        assert await committed(brokers, here) == (0, 5)
+        assert await commit(brokers, here, 10) == 0
+        assert await committed(brokers, here) == (0, 10)
+
+    check()
+
+
+@simulated(count=1, **FEW)
+async def test_an_error_of_our_own_closes_the_connection_of_the_client(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await brokers.make_topic("t", (1,))
+    here = await coordinator(brokers, 1)
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Partition, "append_own", fail)
+        with pytest.raises(ConnectionLost, match="the broker closed it"):
+            await commit(brokers, here, 6)
 
 
 @simulated(**FEW)
