@@ -31,6 +31,7 @@ from tailrace.queues.state import DeliveryState, ShareKey, ShareState, StateBatc
 from tailrace.queues.state_batches import cut_below, merge
 
 UPDATES_PER_SNAPSHOT: Final = 500
+STATES: Final = tuple(DeliveryState)  # by Kafka's numbers; a call of the class takes longer
 
 
 @dataclass(slots=True, kw_only=True)
@@ -274,8 +275,6 @@ def _to_stored(batches: Iterable[StateBatch]) -> tuple[records.StateBatch, ...]:
 
 def _from_stored(batches: Iterable[records.StateBatch]) -> list[StateBatch]:
     return [
-        StateBatch(
-            one.first_offset, one.last_offset, DeliveryState(one.delivery_state), one.delivery_count, one.not_before
-        )
+        StateBatch(one.first_offset, one.last_offset, STATES[one.delivery_state], one.delivery_count, one.not_before)
         for one in batches
     ]

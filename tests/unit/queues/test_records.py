@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from tailrace.cluster.features import Locked
 from tailrace.model.ids import Id
 from tailrace.queues.records import (
+    Entry,
     ShareSnapshotKey,
     ShareSnapshotValue,
     ShareStateKey,
@@ -13,9 +15,14 @@ from tailrace.queues.records import (
     ShareUpdateKey,
     ShareUpdateValue,
     StateBatch,
+    decode_entry,
+    encode_entry,
 )
+from tailrace.records.record import Record
 from tailrace.wire.compile import decode_whole, encode
+from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import declaration
+from tailrace.wire.stored import UnknownRecord
 
 TOPIC = b"T" * 16
 KEY_BYTES = b"\0\1g" + TOPIC + b"\0\0\0\3"
@@ -81,3 +88,47 @@ def test_not_before_is_a_tagged_field_that_other_readers_skip() -> None:
     tag = b"\1" + b"\x90\x4e" + b"\x08" + bytes(6) + b"\1\0"
     assert data == UPDATE_HEAD + b"\2" + OFFSETS + b"\0" + b"\0\1" + tag + b"\0"
     assert decode_whole(ShareUpdateValue, 0, data) == value
+
+
+def stored(key: bytes | None, value: bytes | None) -> Record:
+    return Record(offset=9, timestamp=1, key=key, value=value, headers=())
+
+
+@pytest.mark.parametrize(
+    ("entry", "key", "value"),
+    [
+        (
+            Entry(ShareSnapshotKey(group="g", topic_id=Id(TOPIC), partition=3), snapshot),
+            b"\0\0",
+            SNAPSHOT_BYTES + b"\0",
+        ),
+        (Entry(ShareUpdateKey(group="g", topic_id=Id(TOPIC), partition=3), update), b"\0\1", UPDATE_BYTES + b"\0"),
+        (Entry(ShareSnapshotKey(group="g", topic_id=Id(TOPIC), partition=3), None), b"\0\0", None),
+    ],
+)
+def test_whole_records_and_back(entry: Entry, key: bytes, value: bytes | None) -> None:
+    written = encode_entry(entry, 3, 1)
+    assert written.key == key + KEY_BYTES
+    assert written.value == (None if value is None else b"\0\0" + value)
+    assert decode_entry(stored(written.key, written.value)) == entry
+
+
+def test_below_level_3_none_is_written() -> None:
+    with pytest.raises(Locked):
+        encode_entry(Entry(ShareSnapshotKey(group="g", topic_id=Id(TOPIC), partition=3), snapshot), 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error"),
+    [
+        (b"\0\2" + KEY_BYTES, b"\0\0", UnknownRecord),
+        (b"\0\2" + KEY_BYTES, None, UnknownRecord),
+        (b"\0\0" + KEY_BYTES, b"\0\1" + SNAPSHOT_BYTES + b"\0", UnknownRecord),
+        (b"\0", b"\0\0", WireError),
+        (None, None, WireError),
+        (b"\0\0" + KEY_BYTES, b"\0\0" + SNAPSHOT_BYTES.replace(OFFSETS + b"\2", OFFSETS + b"\5") + b"\0", WireError),
+    ],
+)
+def test_other_records_are_refused(key: bytes | None, value: bytes | None, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        decode_entry(stored(key, value))
