@@ -15,6 +15,7 @@ from tests.interop.drivers import DRIVERS
 from tests.interop.drivers.confluent import Confluent
 from tests.interop.feature import named
 from tests.interop.ledger import Entry
+from tests.interop.share_groups import BROKERS, serving
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -126,3 +127,10 @@ def eventually(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < until, f"not so after {DEADLINE_S} s"
         time.sleep(0.01)
+
+
+@pytest.fixture(scope="session", params=BROKERS)
+def sharing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker with share groups."""
+    with serving(tmp_path_factory.mktemp("sharing")) as address:
+        yield address

@@ -32,6 +32,7 @@ from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import ReadAhead
 from tailrace.broker.queues.leader_calls import LeaderCalls
+from tailrace.broker.queues.share_partitions import SharePartitions
 from tailrace.broker.queues.state_calls import ShareStates
 from tailrace.broker.queues.state_coordinator import ShareCoordinator
 from tailrace.broker.replication.quorums import Quorums
@@ -78,6 +79,7 @@ class Coordinators(NamedTuple):
     markers: MarkerWriting
     shares: ShareCoordinator
     share_states: ShareStates
+    share_partitions: SharePartitions
     leader_calls: LeaderCalls
 
     @property

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.background import BackgroundTasks
 from tailrace.broker.certificates import Certificates
@@ -50,7 +50,9 @@ from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import ReadAhead
 from tailrace.broker.peers import OwnLevels, Peers
+from tailrace.broker.queues.dead_letters import DeadLetters
 from tailrace.broker.queues.leader_calls import LeaderCalls
+from tailrace.broker.queues.share_partitions import SharePartitions
 from tailrace.broker.queues.state_calls import ShareStates
 from tailrace.broker.queues.state_coordinator import ShareCoordinator
 from tailrace.broker.replication.quorums import Quorums
@@ -84,6 +86,9 @@ from tailrace.ports import BadCertificates, Ports
 from tailrace.ports.disk import InUse, Lock, make_lasting_dir
 from tailrace.raft.events import Campaign
 from tailrace.raft.replica import Voter
+
+if TYPE_CHECKING:
+    from tailrace.client.producer import Producer
 
 logger: Final = logging.getLogger(__name__)
 
@@ -214,7 +219,11 @@ class Startup:
         ports, settings, clock, background = self._ports, self._settings, self._ports.clock, self.background
         peers, own_address = quorums.peers, partial(_peer_address, settings, meta)
         control = self._build_control(meta, peers, hosted, metadata)
-        coordinators = self._build_coordinators(control, peers)
+        cluster_net = ClusterNet(
+            certificates.net(KAFKA_LISTENER), peers, hosted, meta.broker_id, lambda: registration.endpoints
+        )
+        dead_letters = DeadLetters(partial(self._dead_letter_producer, cluster_net), clock)
+        coordinators = self._build_coordinators(control, peers, dead_letters)
         addresses = PeerAddresses(meta, peers, metadata, hosted.image, own_address, background.spawn)
         requests = ControllerRequests(control.role, metadata, addresses.of, meta.cluster_id, ports.random.new_id)
         hand_overs = LeaderHandOvers(hosted, control.duties, peers.call, clock)
@@ -256,7 +265,7 @@ class Startup:
             periodic=PeriodicTasks(hosted, metadata, checkpointing, clock, settings, background.spawn),
             read_ahead=read_ahead,
             services=self._build_services(
-                meta, control, coordinators, requests, hand_overs, read_ahead, registration, certificates, peers
+                meta, control, coordinators, requests, hand_overs, read_ahead, registration, cluster_net
             ),
         )
 
@@ -282,7 +291,7 @@ class Startup:
             producer_ids=ProducerIds(calls.ask, meta.broker_id, spawn),
         )
 
-    def _build_coordinators(self, control: Control, peers: Peers) -> Coordinators:
+    def _build_coordinators(self, control: Control, peers: Peers, dead_letters: DeadLetters) -> Coordinators:
         parts = CoordinatorParts(
             hosted=control.hosted,
             leaders=control.leaders,
@@ -296,13 +305,17 @@ class Startup:
         transactions = TransactionCoordinator(parts, control.producer_ids, markers, peers)
         shares = ShareCoordinator(parts)
         share_states = ShareStates(shares, control.hosted.me.broker, peers.call, self._ports.clock, self.background)
-        leader_calls = LeaderCalls(control.hosted, control.leaders, peers.call)
+        share_partitions = SharePartitions(
+            control.hosted, share_states, self._settings, self._ports.clock, self.background.spawn, dead_letters
+        )
+        leader_calls = LeaderCalls(control.hosted, control.leaders, peers.call, share_partitions.initialize)
         return Coordinators(
             groups=GroupCoordinator(parts, ShareStateCalls(leader_calls.initialize, share_states.delete_all)),
             transactions=transactions,
             markers=markers,
             shares=shares,
             share_states=share_states,
+            share_partitions=share_partitions,
             leader_calls=leader_calls,
         )
 
@@ -315,8 +328,7 @@ class Startup:
         hand_overs: LeaderHandOvers,
         read_ahead: ReadAhead,
         registration: Registration,
-        certificates: Certificates,
-        peers: Peers,
+        cluster_net: ClusterNet,
     ) -> Services:
         ports, settings, clock, hosted = self._ports, self._settings, self._ports.clock, control.hosted
         calls, leaders, progress, me = control.calls, control.leaders, control.progress, meta.broker_id
@@ -329,7 +341,7 @@ class Startup:
             writer=Writer(hosted, verifier, calls, progress),
             reader=Reader(hosted, read_ahead, clock, settings.fetch_partition_max_bytes),
             groups=groups,
-            queues=Queues(coordinators.shares),
+            queues=Queues(coordinators.shares, coordinators.share_partitions, clock),
             share_groups=ShareGroups(
                 coordinators.groups, coordinators.shares, coordinators.share_states, coordinators.leader_calls, hosted
             ),
@@ -359,8 +371,17 @@ class Startup:
                 meta.cluster_id,
                 me,
             ),
-            cluster_net=ClusterNet(certificates.net(KAFKA_LISTENER), peers, hosted, me, lambda: registration.endpoints),
+            cluster_net=cluster_net,
         )
+
+    def _dead_letter_producer(self, net: ClusterNet) -> "Producer":
+        """A producer within this broker; its modules are imported when the first dead letter is written."""
+        from tailrace.client.asyncio_driver import AsyncioDriver
+        from tailrace.client.cluster import Cluster
+        from tailrace.client.producer import Producer, ProducerOptions
+
+        driver = AsyncioDriver(net, self._ports.clock, self._ports.random, "dead-letters")
+        return Producer(Cluster(driver, [net.own_address()]), ProducerOptions(creates_topics=False))
 
     async def _listen(self, meta: MetaFile, peers: Peers) -> None:
         """Bind the peer port: the one in the settings, else the one of the previous run, else any free port."""

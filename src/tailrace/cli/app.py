@@ -16,6 +16,7 @@ from tailrace.cli.log import commands as log
 from tailrace.cli.messages.consume import consume
 from tailrace.cli.messages.produce import produce
 from tailrace.cli.pipeline import commands as pipeline
+from tailrace.cli.queues import commands as queues
 from tailrace.cli.topics import commands as topics
 from tailrace.cli.transactions import commands as transactions
 from tailrace.cli.usage import Command
@@ -57,6 +58,7 @@ app.command(cls=Command)(demo)
 app.add_typer(cluster.commands, name="cluster")
 app.add_typer(topics.commands, name="topic")
 app.add_typer(groups.commands, name="group")
+app.add_typer(queues.commands, name="queue")
 app.add_typer(transactions.commands, name="transaction")
 app.command(cls=Command)(produce)
 app.command(cls=Command)(consume)

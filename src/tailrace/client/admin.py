@@ -1,4 +1,4 @@
-"""Admin requests: create, change, describe and delete topics.
+"""Admin requests: create, change, describe and delete topics; change and read the settings of groups.
 
 A call about several topics returns a result for each: None, or the `Refused` of that topic. Topics for which a broker
 found no controller are sent again; topics that the controller refused are not.
@@ -19,9 +19,11 @@ from tailrace.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     ResourceToAlter,
 )
+from tailrace.wire.messages.list_config_resources import ListConfigResourcesRequest
 from tailrace.wire.messages.metadata import TopicMetadata
 
-TOPIC: Final = 2  # Kafka's resource type
+TOPIC: Final = 2  # Kafka's resource types
+GROUP: Final = 32
 SET: Final = 0
 UNSET: Final = 1
 NO_CONTROLLER: Final = (Error.NOT_CONTROLLER, Error.BROKER_NOT_AVAILABLE)
@@ -68,25 +70,51 @@ async def create_partitions(cluster: Cluster, topic: str, count: int) -> None:
 
 async def change_topic_settings(cluster: Cluster, topic: str, changes: Mapping[str, str | None]) -> None:
     """Set settings of a topic; None resets one to its default."""
-    what = f"change topic {topic}"
+    await _change_settings(cluster, TOPIC, topic, changes, f"change topic {topic}")
 
+
+async def change_group_settings(cluster: Cluster, group: str, changes: Mapping[str, str | None]) -> None:
+    """Set settings of a group, which need not exist yet; None resets one to its default."""
+    await _change_settings(cluster, GROUP, group, changes, f"change the settings of group {group}")
+
+
+async def topic_settings(cluster: Cluster, topic: str) -> list[DescribedConfig]:
+    return await _settings(cluster, TOPIC, topic, f"read the settings of {topic}")
+
+
+async def group_settings(cluster: Cluster, group: str) -> list[DescribedConfig]:
+    return await _settings(cluster, GROUP, group, f"read the settings of group {group}")
+
+
+async def groups_with_settings(cluster: Cluster) -> list[str]:
+    """The groups that have settings, whether they exist or not. Unsupported before Kafka 4.1."""
+
+    async def ask() -> list[str]:
+        answer = await cluster.call_any(ListConfigResourcesRequest(resource_types=(GROUP,)))
+        check(answer.error_code, "list the groups that have settings")
+        return sorted(one.resource_name for one in answer.config_resources if one.resource_type == GROUP)
+
+    return await cluster.retry("list the groups that have settings", ask)
+
+
+async def _change_settings(
+    cluster: Cluster, kind: int, name: str, changes: Mapping[str, str | None], what: str
+) -> None:
     async def ask(_: Sequence[str]) -> Results:
         configs = tuple(
             ConfigChange(name=name, config_operation=UNSET if value is None else SET, value=value)
             for name, value in changes.items()
         )
-        wanted = ResourceToAlter(resource_type=TOPIC, resource_name=topic, configs=configs)
+        wanted = ResourceToAlter(resource_type=kind, resource_name=name, configs=configs)
         answer = await cluster.call_any(IncrementalAlterConfigsRequest(resources=(wanted,)))
         return {one.resource_name: _result(one.error_code, what, one.error_message) for one in answer.resources}
 
-    _raise((await _each(cluster, what, [topic], ask))[topic])
+    _raise((await _each(cluster, what, [name], ask))[name])
 
 
-async def topic_settings(cluster: Cluster, topic: str) -> list[DescribedConfig]:
-    what = f"read the settings of {topic}"
-
+async def _settings(cluster: Cluster, kind: int, name: str, what: str) -> list[DescribedConfig]:
     async def ask() -> list[DescribedConfig]:
-        wanted = ResourceAsked(resource_type=TOPIC, resource_name=topic)
+        wanted = ResourceAsked(resource_type=kind, resource_name=name)
         (answer,) = (await cluster.call_any(DescribeConfigsRequest(resources=(wanted,)))).results
         check(answer.error_code, what, answer.error_message)
         return list(answer.configs)

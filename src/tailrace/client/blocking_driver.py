@@ -46,6 +46,9 @@ class BlockingConnection:
         self.send(FIRST_REQUEST, FIRST_VERSION)
         self.exchange.learn(self.receive())
 
+    def version(self, api_key: int) -> int:
+        return self.exchange.version(api_key)
+
     async def call(self, request: object) -> Any:
         return self.ask(request)
 

@@ -49,6 +49,9 @@ class Connection(FramedProtocol):
     def is_open(self) -> bool:
         return self.transport is not None
 
+    def version(self, api_key: int) -> int:
+        return self.exchange.version(api_key)
+
     async def call(self, request: object, version: int | None = None) -> Any:
         """Send one request and wait for its response. ConnectionLost when the connection closes first."""
         return await self.send(request, version)

@@ -22,6 +22,10 @@ class Link(Protocol):
     @property
     def is_open(self) -> bool: ...
 
+    def version(self, api_key: int) -> int:
+        """The newest version of an API that both sides have; Unsupported if there is none."""
+        ...
+
     async def call(self, request: object) -> Any:
         """Send a request and wait for its response; ConnectionLost when none can come any more."""
         ...

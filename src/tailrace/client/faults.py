@@ -44,6 +44,10 @@ class AssignmentLost(ClientError):
     """A member of a group cannot commit: others own its partitions by now, and process again what was not committed."""
 
 
+class NotAcknowledged(ClientError):
+    """A message of a share group was not acknowledged, or nobody knows: it may be delivered again, to any member."""
+
+
 class Unavailable(ClientError):
     """Nobody could serve a request within its deadline; the message has the last reason."""
 

@@ -37,7 +37,7 @@ class MemberDescription:
 @frozen
 class GroupDescription:
     id: str
-    type: str  # classic or consumer
+    type: str  # classic, consumer or share
     state: str  # as Kafka names it
     assignor: str
     coordinator: BrokerId
@@ -67,7 +67,7 @@ async def describe_group(cluster: Cluster, group: str) -> GroupDescription | Non
         request = ConsumerGroupDescribeRequest(group_ids=(group,), include_authorized_operations=False)
         (found,) = (await cluster.call_coordinator(GROUP, group, request)).groups
         if found.error_code == Error.NONE:
-            return _consumer_group(found, await _coordinator(cluster, group))
+            return _consumer_group(found, await coordinator_id(cluster, group))
         if found.error_code != Error.GROUP_ID_NOT_FOUND:
             cluster.check_coordinated(GROUP, group, found.error_code, what, found.error_message)
         answer = await cluster.call_coordinator(GROUP, group, DescribeGroupsRequest(groups=(group,)))
@@ -75,12 +75,12 @@ async def describe_group(cluster: Cluster, group: str) -> GroupDescription | Non
         if classic.error_code == Error.GROUP_ID_NOT_FOUND or classic.group_state == DEAD:
             return None
         cluster.check_coordinated(GROUP, group, classic.error_code, what, classic.error_message)
-        return _classic_group(classic, await _coordinator(cluster, group))
+        return _classic_group(classic, await coordinator_id(cluster, group))
 
     return await cluster.retry(what, ask)
 
 
-async def _coordinator(cluster: Cluster, group: str) -> BrokerId:
+async def coordinator_id(cluster: Cluster, group: str) -> BrokerId:
     address = await cluster.coordinator(GROUP, group)
     return next((one for one, known in cluster.map.brokers.items() if known == address), NO_BROKER)
 

@@ -9,7 +9,7 @@ from tailrace.broker.control.peer_requests import Handler
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.metadata.leaders import Leaders
 from tailrace.broker.peers import Unreachable
-from tailrace.model.faults import CoordinatorUnavailable, NotLeader, UnknownTopicId
+from tailrace.model.faults import NotLeader, UnknownTopicId
 from tailrace.model.ids import NO_BROKER, BrokerId, Id, TopicPartition, show_id
 from tailrace.wire.faults import fault_of
 from tailrace.wire.messages.peers.initialize_share_partition import (
@@ -27,11 +27,14 @@ Initialize = Callable[[str, Id, int, int, int], Awaitable[None]]
 
 
 class LeaderCalls:
-    def __init__(self, hosted: HostedPartitions, leaders: Leaders, call_peer: CallPeer) -> None:
+    def __init__(
+        self, hosted: HostedPartitions, leaders: Leaders, call_peer: CallPeer, initialize_here: Initialize
+    ) -> None:
+        """`initialize_here` serves the partitions that this broker leads."""
         self._hosted = hosted
         self._leaders = leaders
         self._call_peer = call_peer
-        self.initialize_here: Initialize | None = None  # of partitions that this broker leads; set by `starting`
+        self._initialize_here = initialize_here
 
     # Asking
 
@@ -92,9 +95,7 @@ class LeaderCalls:
         return {InitializeSharePartition: self._initialize, ReadLogEnds: self._read_ends}
 
     async def _initialize(self, caller: BrokerId, request: InitializeSharePartition) -> InitializeSharePartitionAnswer:
-        if self.initialize_here is None:
-            raise CoordinatorUnavailable("this broker does not serve share partitions")
-        await self.initialize_here(
+        await self._initialize_here(
             request.group, Id(request.topic_id), request.partition, request.state_epoch, request.start_offset
         )
         return InitializeSharePartitionAnswer()

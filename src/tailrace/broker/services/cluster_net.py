@@ -33,6 +33,10 @@ class ClusterNet:
         self._own_endpoints = own_endpoints
         self._serve_client: Callable[[], asyncio.BaseProtocol] | None = None
 
+    def own_address(self) -> Address:
+        """The address of this broker's Kafka listener."""
+        return self._own_endpoints()[KAFKA_LISTENER]
+
     def serve_clients_with(self, serve: Callable[[], asyncio.BaseProtocol]) -> None:
         """Serve connections in memory, and those of other brokers' clients, with the protocols that `serve` makes."""
         self._serve_client = serve

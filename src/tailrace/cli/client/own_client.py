@@ -1,19 +1,23 @@
-"""The client of commands that need only admin requests: our own, so they need no extra package.
+"""The client of commands about topics, groups and queues: our own, so they need no extra package.
 
-It speaks Kafka's protocol, so these commands work with any Kafka broker.
+It speaks Kafka's protocol, so these commands work with any Kafka broker. Admin requests need no event loop; consuming a
+queue does.
 """
 
-from collections.abc import Coroutine, Iterator
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, check_reachable
 from tailrace.cli.failure import Failed
+from tailrace.client.asyncio_driver import AsyncioDriver
 from tailrace.client.blocking_driver import BlockingDriver
 from tailrace.client.cluster import Cluster, Limits
 from tailrace.client.driver import run_blocking
 from tailrace.client.faults import ClientError, Refused
 from tailrace.model.addresses import parse_addresses
+from tailrace.ports import system_ports
 
 T = TypeVar("T")
 
@@ -27,13 +31,37 @@ def connected(bootstrap: str) -> Iterator[Cluster]:
     driver = BlockingDriver("tailrace-cli", timeout_s=ANSWER_TIMEOUT_S)
     cluster = Cluster(driver, parse_addresses(bootstrap), LIMITS)
     try:
-        yield cluster
+        with _reported():
+            yield cluster
+    finally:
+        cluster.close()
+
+
+def run_connected(bootstrap: str, work: Callable[[Cluster], Coroutine[Any, Any, T]]) -> T:
+    """Run some work on an event loop, with the cluster that one of these brokers belongs to; errors as above."""
+    check_reachable(bootstrap)
+
+    async def run() -> T:
+        ports = system_ports()
+        driver = AsyncioDriver(ports.net, ports.clock, ports.random, "tailrace-cli")
+        cluster = Cluster(driver, parse_addresses(bootstrap), LIMITS)
+        try:
+            return await work(cluster)
+        finally:
+            cluster.close()
+
+    with _reported():
+        return asyncio.run(run())
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    try:
+        yield
     except Refused as refused:
         raise Failed(sentence(refused)) from None
     except ClientError as error:
         raise Failed(f"{error}.") from None
-    finally:
-        cluster.close()
 
 
 def ask(work: Coroutine[Any, Any, T]) -> T:

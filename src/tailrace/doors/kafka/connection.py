@@ -94,6 +94,7 @@ class KafkaConnection(FramedProtocol):
         if self._linger is not None:
             self._linger.cancel()
         self._lost = True
+        self.door.share_sessions.connection_lost(self.connection_number)
         self._close_in_door()
 
     def _close_in_door(self) -> None:

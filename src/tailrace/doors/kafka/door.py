@@ -11,6 +11,7 @@ from tailrace.doors.kafka.fetch_sessions import FetchSessions
 from tailrace.doors.kafka.forwarding import ForwardedRequests
 from tailrace.doors.kafka.handlers.topics.encoded_topics import EncodedTopics
 from tailrace.doors.kafka.registry import APIS
+from tailrace.doors.kafka.share_sessions import ShareSessions
 from tailrace.model.addresses import Address
 from tailrace.model.limits import ANSWERS_UNSENT_MAX_BYTES, FETCH_ANSWER_MAX_BYTES, FETCH_ANSWER_SCARCE_BYTES
 from tailrace.model.listeners import KAFKA_LISTENER
@@ -35,6 +36,7 @@ class KafkaDoor:
         self.is_open = False  # while False, requests wait
         self._closed = False
         self.fetch_sessions = FetchSessions(host.ports.random, host.ports.clock)
+        self.share_sessions = ShareSessions(host.services.queues, host.settings.group_share_max_share_sessions)
         self.encoded_topics = EncodedTopics(host.services.topics)
         self.slices = SliceQueue()
         self._connections: dict[KafkaConnection, None] = {}

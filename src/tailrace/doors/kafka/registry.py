@@ -38,6 +38,8 @@ from tailrace.doors.kafka.handlers.groups.offset_fetch import offset_fetch
 from tailrace.doors.kafka.handlers.groups.share_group_describe import share_group_describe
 from tailrace.doors.kafka.handlers.groups.share_group_heartbeat import share_group_heartbeat
 from tailrace.doors.kafka.handlers.groups.sync_group import sync_group
+from tailrace.doors.kafka.handlers.queues.share_acknowledge import share_acknowledge
+from tailrace.doors.kafka.handlers.queues.share_fetch import share_fetch
 from tailrace.doors.kafka.handlers.records.delete_records import delete_records
 from tailrace.doors.kafka.handlers.records.describe_producers import describe_producers
 from tailrace.doors.kafka.handlers.records.fetch import fetch
@@ -144,6 +146,8 @@ _TABLE: Final = (
     _api(75, describe_topic_partitions),
     _api(76, share_group_heartbeat),
     _api(77, share_group_describe, by_name=True),
+    _api(78, share_fetch),
+    _api(79, share_acknowledge),
     _api(90, describe_share_group_offsets, by_name=True),
     _api(91, alter_share_group_offsets, by_name=True),
     _api(92, delete_share_group_offsets, by_name=True),

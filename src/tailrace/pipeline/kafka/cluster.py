@@ -192,6 +192,9 @@ class _Link:
     def is_open(self) -> bool:
         return self.connection.is_open
 
+    def version(self, api_key: int) -> int:
+        return self.connection.version(api_key)
+
     async def call(self, request: object) -> Any:
         return self.connection.call(request)
 

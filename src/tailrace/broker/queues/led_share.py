@@ -1,0 +1,350 @@
+"""One share partition on the leader of its topic partition: the state machine, its reads, its writes and its timer."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.queues.state_calls import ShareStates
+from tailrace.log.log import Read
+from tailrace.log.state.aborted_index import Aborted
+from tailrace.model.faults import Fault, FencedLeaderEpoch, FencedStateEpoch, InvalidRequest, NotLeader
+from tailrace.model.share_settings import ShareSettings
+from tailrace.ports import Clock
+from tailrace.ports.disk import Buffer
+from tailrace.queues.rules import ShareRules
+from tailrace.queues.share_partition import (
+    RUNS_MAX,
+    Acknowledgement,
+    Acquired,
+    DeadLetter,
+    DeliveryTurn,
+    SharePartition,
+    Span,
+)
+from tailrace.queues.state import ShareKey, ShareState, StateBatch
+from tailrace.records.header import BatchHeader
+from tailrace.records.opened import batches
+
+logger: Final = logging.getLogger(__name__)
+
+REDELIVERY_READ_BYTES: Final = 64 * 1024  # records that come back lie scattered: read little at a time
+DEAD_LETTER_RETRY_MIN_S: Final = 0.1
+DEAD_LETTER_RETRY_MAX_S: Final = 10.0
+FENCED: Final = (FencedLeaderEpoch, FencedStateEpoch, InvalidRequest)  # the state was taken over, reset or deleted
+
+
+class TakeOptions(NamedTuple):
+    """How much a member wants of one partition."""
+
+    records: int
+    max_bytes: int
+    exact: bool  # not more than `records`; otherwise up to the end of a batch
+
+
+class Taken(NamedTuple):
+    """Whole batches, and which of their records were acquired."""
+
+    records: Sequence[Buffer]
+    acquired: Sequence[Acquired]
+
+    @property
+    def total(self) -> int:
+        return sum(one.last - one.first + 1 for one in self.acquired)
+
+    @property
+    def bytes(self) -> int:
+        return sum(map(len, self.records))
+
+
+class DeadLetterWriter(Protocol):
+    async def write(self, key: ShareKey, partition: Partition, letter: DeadLetter, settings: ShareSettings) -> None:
+        """Copy records to the dead letter topic; returns when the copies are committed. Raises a fault if it could
+        not do so, and is called again later."""
+
+
+class LedShare:
+    def __init__(
+        self,
+        key: ShareKey,
+        partition: Partition,
+        state: ShareState,
+        states: ShareStates,
+        settings: Callable[[], ShareSettings],
+        clock: Clock,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        dead_letters: DeadLetterWriter,
+        fenced: Callable[["LedShare"], None],
+    ) -> None:
+        self.key = key
+        self.partition = partition
+        self.epoch = partition.epoch  # it serves in this leader epoch only
+        self.used_at = clock.monotonic()
+        self._state_epoch = state.state_epoch
+        self._states = states
+        self._settings = settings
+        self._clock = clock
+        self._spawn = spawn
+        self._dead_letters = dead_letters
+        self._fenced = fenced  # called when another leader, or a reset of the offsets, has taken over
+        self._watchers: dict[Callable[[], None], None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._closed = False
+        self._was_full = False
+        self._rules = settings(), rules_of(settings())
+        turn = self._turn()
+        self._machine = SharePartition(state, turn)
+        self._done(turn)
+
+    @property
+    def is_current(self) -> bool:
+        return not self._closed and self.partition.leads and self.partition.epoch == self.epoch
+
+    @property
+    def is_idle(self) -> bool:
+        machine = self._machine
+        return not (self._watchers or machine.locked or machine.condemned)
+
+    @property
+    def lock_ms(self) -> int:
+        return self._settings().record_lock_duration_ms
+
+    def close(self) -> None:
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._notify()
+
+    # Watching
+
+    def watch(self, notify: Callable[[], None]) -> None:
+        """Call `notify` whenever there may be more to acquire, until `unwatch`."""
+        self._watchers[notify] = None
+        self.partition.watch(notify)
+
+    def unwatch(self, notify: Callable[[], None]) -> None:
+        self._watchers.pop(notify, None)
+        self.partition.unwatch(notify)
+
+    def _notify(self) -> None:
+        for notify in list(self._watchers):
+            notify()
+
+    # Events
+
+    async def take(self, member: str, options: TakeOptions) -> Taken:
+        """Acquire what is available now, within the limits."""
+        self._require_current()
+        self.used_at = self._clock.monotonic()
+        turn = self._turn()
+        self._machine.tick(turn)
+        self._machine.trim(self.partition.log.start, turn)
+        self._done(turn)
+        acquired: list[Acquired] = []
+        found: list[Buffer] = []
+        room, size, offset, more = options.records, 0, 0, True
+        committed = self._settings().read_committed
+        while more and room > 0 and size < options.max_bytes:
+            turn = self._turn()
+            wanted = self._machine.wanted(offset, turn)
+            if wanted is None or wanted >= self.partition.readable(committed=committed):
+                break
+            fresh = wanted >= self._machine.end
+            max_bytes = options.max_bytes - size if fresh else min(options.max_bytes - size, REDELIVERY_READ_BYTES)
+            read = self._read(wanted, max_bytes, committed)
+            if read is None:
+                read = await self._read_cold(wanted, max_bytes, committed)
+                self._require_current()
+                turn = self._turn()
+            (data, offset), aborted = read
+            if not data:
+                break
+            headers = [header for _, header in batches(data)]
+            spans = [Span(one.base_offset, one.last_offset, _deliverable(one, aborted)) for one in headers]
+            before = len(acquired)
+            had = acquired[-1] if acquired else None
+            more = self._machine.acquire(member, wanted, spans, room, acquired, turn, exact=options.exact)
+            self._done(turn)
+            new = acquired[before:] if had is None or acquired[before - 1] == had else acquired[before - 1 :]
+            if new:
+                taken = _overlapping(data, new)
+                found.append(taken)
+                size += len(taken)
+                room = options.records - sum(one.last - one.first + 1 for one in acquired)
+        self._tell_if_full()
+        return Taken(found, acquired)
+
+    async def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement]) -> None:
+        """Returns when the acknowledgements are durable; after a fault none of them counts."""
+        self._require_current()
+        self.used_at = self._clock.monotonic()
+        turn = self._turn()
+        self._machine.tick(turn)
+        self._done(turn)
+        turn = self._turn()
+        write = self._machine.acknowledge(member, acknowledged, turn)
+        self._done(turn)
+        if not write.batches:
+            return
+        fault = await self._store(write.batches, self._machine.progress(write))
+        turn = self._turn()
+        self._machine.written(write, turn, ok=fault is None)
+        self._done(turn)
+        self._notify()
+        if fault is not None:
+            raise fault
+
+    def left(self, member: str) -> None:
+        """A member's session ended: release what it holds."""
+        if self.is_current:
+            turn = self._turn()
+            self._machine.left(member, turn)
+            self._done(turn)
+            self._notify()
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self.is_current:
+            turn = self._turn()
+            self._machine.tick(turn)
+            self._done(turn)
+            self._notify()
+
+    # Effects
+
+    def _turn(self) -> DeliveryTurn:
+        settings = self._settings()
+        if self._rules[0] is not settings:
+            self._rules = settings, rules_of(settings)
+        return DeliveryTurn(self._clock.monotonic(), self._clock.wall_ms(), self._rules[1])
+
+    def _done(self, turn: DeliveryTurn) -> None:
+        """Carry out the effects of a turn."""
+        if turn.changed:
+            self._spawn(self._store_later(turn.changed, self._machine.progress()))
+        for letter in turn.dead_letters:
+            self._spawn(self._write_dead_letter(letter))
+        self._set_timer(turn)
+
+    def _set_timer(self, turn: DeliveryTurn) -> None:
+        lock_end, wakes_ms = self._machine.alarm
+        alarms = [lock_end] if lock_end is not None else []
+        if wakes_ms is not None:
+            alarms.append(turn.now + max(0, wakes_ms - turn.wall_ms) / 1000)
+        if not alarms:
+            return
+        at = min(alarms)
+        if self._timer is not None:
+            if self._timer_at <= at:
+                return
+            self._timer.cancel()
+        self._timer_at = at
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, at - turn.now), self._tick)
+
+    async def _store_later(self, changed: Sequence[StateBatch], progress: tuple[int, int]) -> None:
+        """Store what has taken effect. If that fails, a new leader may repeat deliveries or count one less."""
+        fault = await self._store(changed, progress)
+        if fault is not None and self.is_current:
+            logger.warning("share group %s: cannot store released records: %s", self.key, fault)
+
+    async def _store(self, changed: Sequence[StateBatch], progress: tuple[int, int]) -> Fault | None:
+        ordered = sorted(changed)
+        try:
+            await self._states.write(self.key, self._state_epoch, self.epoch, *progress, ordered)
+        except FENCED as fault:
+            self._fenced(self)
+            return NotLeader(f"{self.key}: {fault}")
+        except Fault as fault:
+            return fault.with_traceback(None)
+        return None
+
+    async def _write_dead_letter(self, letter: DeadLetter) -> None:
+        """Write dead letters, again and again if need be: until they are written, their records are not archived."""
+        delay_s = DEAD_LETTER_RETRY_MIN_S
+        while self.is_current:
+            try:
+                await self._dead_letters.write(self.key, self.partition, letter, self._settings())
+                break
+            except Fault as fault:
+                logger.error(
+                    "share group %s: cannot write the dead letters of offsets %d to %d of %s, retrying in %.1f s: %s",
+                    self.key.group,
+                    letter.first,
+                    letter.last,
+                    self.partition.name,
+                    delay_s,
+                    fault,
+                )
+            await asyncio.sleep(delay_s)
+            delay_s = min(2 * delay_s, DEAD_LETTER_RETRY_MAX_S)
+        if self.is_current:
+            turn = self._turn()
+            self._machine.dead_lettered(letter.first, letter.last, turn)
+            self._done(turn)
+            self._notify()
+
+    def _require_current(self) -> None:
+        self.partition.require_leader()
+        if not self.is_current:
+            raise NotLeader(f"{self.partition.name}: leader epoch {self.epoch} has ended")
+
+    def _tell_if_full(self) -> None:
+        if self._machine.is_full != self._was_full:
+            self._was_full = self._machine.is_full
+            if self._was_full:
+                logger.warning("%s has %d runs of records under way: no new ones are delivered", self.key, RUNS_MAX)
+
+    # Reading
+
+    def _read(self, offset: int, max_bytes: int, committed: bool) -> tuple[Read, list[Aborted]] | None:
+        """None: it is not in the page cache."""
+        read = self.partition.read(offset, max_bytes, committed=committed)
+        if read is None or not (committed and read.data):
+            return None if read is None else (read, [])
+        aborted = self.partition.log.aborted_between(offset, read.next_offset)
+        return None if aborted is None else (read, aborted)
+
+    async def _read_cold(self, offset: int, max_bytes: int, committed: bool) -> tuple[Read, list[Aborted]]:
+        read = await self.partition.read_cold(offset, max_bytes, committed=committed)
+        if not (committed and read.data):
+            return read, []
+        return read, await self.partition.log.aborted_between_cold(offset, read.next_offset)
+
+
+def rules_of(settings: ShareSettings) -> ShareRules:
+    return ShareRules(
+        lock_ms=settings.record_lock_duration_ms,
+        delivery_limit=settings.delivery_count_limit,
+        locks_max=settings.partition_max_record_locks,
+        backoff_ms=settings.retry_backoff_ms,
+        backoff_max_ms=settings.retry_backoff_max_ms,
+        backoff_multiplier=settings.retry_backoff_multiplier,
+        dead_letters=bool(settings.dead_letter_topic),
+    )
+
+
+def _deliverable(header: BatchHeader, aborted: Sequence[Aborted]) -> bool:
+    if header.is_control:
+        return False
+    return not (
+        header.is_transactional
+        and any(
+            one.producer_id == header.producer_id and one.first_offset <= header.base_offset <= one.last_offset
+            for one in aborted
+        )
+    )
+
+
+def _overlapping(data: Buffer, acquired: Sequence[Acquired]) -> Buffer:
+    """The batches with acquired records."""
+    kept: list[memoryview] = []
+    place, total = 0, 0
+    for batch, header in batches(data):
+        total += 1
+        while place < len(acquired) and acquired[place].last < header.base_offset:
+            place += 1
+        if place < len(acquired) and acquired[place].first <= header.last_offset:
+            kept.append(batch)
+    return data if len(kept) == total else b"".join(kept)

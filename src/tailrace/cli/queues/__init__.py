@@ -1,0 +1,1 @@
+"""`tailrace queue …`: commands for queues: topics that are read by share groups."""

@@ -1,0 +1,1 @@
+"""Handlers of share groups: taking records and acknowledging them."""
