@@ -1,7 +1,6 @@
 """A member of a share group (KIP-932), over the wire: it keeps its epoch and its assignment.
 
-And leaders that initialize share partitions, in place of the share partitions themselves: they store the start through
-the share coordinator, and can be told to fail.
+And a watch on the leaders that initialize share partitions: it notes what they are asked, and can let them fail.
 """
 
 from typing import Any
@@ -9,7 +8,6 @@ from typing import Any
 from tailrace.broker.node import Node
 from tailrace.model.faults import Fault
 from tailrace.model.ids import Id, TopicPartition
-from tailrace.queues.state import ShareKey
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.share_group_heartbeat import AssignedTopic, ShareGroupHeartbeatRequest
 from tests.unit.doors.kafka.served import Served
@@ -28,12 +26,9 @@ class ShareLeaders:
             self.asked.append((node.broker_id, place, state_epoch, start_offset))
             if self.faults:
                 raise self.faults.pop(0)
-            here = node.hosted.here(place)
-            assert here is not None, "the leader is asked"
-            here.require_leader()
-            start = here.high_watermark if start_offset < 0 else start_offset
-            await node.coordinators.share_states.initialize(ShareKey(group, topic_id, partition), state_epoch, start)
+            await initialize_here(group, topic_id, partition, state_epoch, start_offset)
 
+        initialize_here = node.coordinators.leader_calls.initialize_here
         node.coordinators.leader_calls.initialize_here = initialize
 
     @property

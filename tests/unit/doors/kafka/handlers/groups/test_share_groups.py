@@ -135,7 +135,6 @@ async def test_one_partition_that_hangs_does_not_hold_up_the_others(served: Serv
     leaders = ShareLeaders(served.node)
     calls, hangs = served.node.coordinators.leader_calls, asyncio.Event()
     initialize = calls.initialize_here
-    assert initialize is not None
 
     async def hang_for_0(group: str, topic_id: Id, partition: int, state_epoch: int, start_offset: int) -> None:
         if partition == 0:
