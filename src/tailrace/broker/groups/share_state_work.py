@@ -115,11 +115,12 @@ class ShareStateWorker:
         if faults:
             place, fault = next(iter(faults.items()))
             logger.warning(
-                "share group %s: %d of %d partitions could not be initialized or deleted, retrying: %s: %s",
+                "share group %s: %d of %d partitions could not be initialized or deleted, retrying: %s-%d: %s",
                 group_id,
                 len(faults),
                 len(some) + len(work.delete),
-                place,
+                work.names[place.topic_id],
+                place.partition,
                 fault,
             )
         return not faults

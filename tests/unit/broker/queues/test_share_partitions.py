@@ -21,7 +21,7 @@ from tests.unit.broker.simulated import Brokers, simulated
 
 GROUP = 32
 ONE, OTHER = ShareMember("g", "one"), ShareMember("g", "other")
-FEW = {"share_coordinator_state_topic_num_partitions": 3, "offsets_topic_num_partitions": 3}
+FEW: dict[str, Any] = {"share_coordinator_state_topic_num_partitions": 3, "offsets_topic_num_partitions": 3}
 
 
 async def group_settings(brokers: Brokers, **settings: object) -> None:

@@ -1,6 +1,6 @@
 """A member of a share group (KIP-932), over the wire: it keeps its epoch and its assignment.
 
-And leaders that initialize share partitions, of which one can see what they were asked, and which can be told to fail.
+And a watch on the leaders that initialize share partitions: it notes what they are asked, and can let them fail.
 """
 
 from typing import Any
@@ -21,8 +21,6 @@ class ShareLeaders:
             self.attach(node)
 
     def attach(self, node: Node) -> None:
-        initialize_here = node.coordinators.leader_calls.initialize_here
-
         async def initialize(group: str, topic_id: Id, partition: int, state_epoch: int, start_offset: int) -> None:
             place = TopicPartition(topic_id, partition)
             self.asked.append((node.broker_id, place, state_epoch, start_offset))
@@ -30,6 +28,7 @@ class ShareLeaders:
                 raise self.faults.pop(0)
             await initialize_here(group, topic_id, partition, state_epoch, start_offset)
 
+        initialize_here = node.coordinators.leader_calls.initialize_here
         node.coordinators.leader_calls.initialize_here = initialize
 
     @property

@@ -27,7 +27,9 @@ Batch = tuple[int, int, int]  # first offset, last offset, type
 
 
 async def group_settings(served: Served, group: str = "g", **settings: str) -> None:
-    changes = tuple(ConfigChange(name=name.replace("_", "."), config_operation=0, value=value) for name, value in settings.items())
+    changes = tuple(
+        ConfigChange(name=name.replace("_", "."), config_operation=0, value=value) for name, value in settings.items()
+    )
     resource = ResourceToAlter(resource_type=GROUP_RESOURCE, resource_name=group, configs=changes)
     answer = await served.call(IncrementalAlterConfigsRequest(resources=(resource,)), 1)
     assert answer.resources[0].error_code == 0, answer.resources[0].error_message
