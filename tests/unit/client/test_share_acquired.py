@@ -3,10 +3,16 @@
 import pytest
 
 from tailrace.client.faults import ClientError
-from tailrace.client.shares.acquired import ACQUIRED_MAX, acquired
+from tailrace.client.shares import acquired as module
+from tailrace.client.shares.acquired import ACQUIRED_MAX, Acquired
+from tailrace.records import opened as opened_module
 from tailrace.records.build import build_batch
-from tailrace.records.record import NewRecord
+from tailrace.records.record import NewRecord, Record
 from tailrace.wire.messages.share_fetch import AcquiredRecords, PartitionShareFetched
+
+
+def acquired(answer: PartitionShareFetched) -> Acquired:
+    return module.AcquiredRecords().of(answer)
 
 
 def batch(first: int, count: int) -> bytearray:
@@ -61,3 +67,22 @@ def test_ranges_that_cannot_be_true() -> None:
 def test_bytes_that_are_no_batches() -> None:
     with pytest.raises(ClientError, match="no record batches"):
         acquired(fetched(b"x" * 70, (0, 1, 1)))
+
+
+def test_a_batch_that_comes_again_is_not_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[int] = []
+
+    def open_batch(data: memoryview) -> list[Record]:
+        opened.append(len(data))
+        return opened_module.open_batch(data)
+
+    monkeypatch.setattr(module, "open_batch", open_batch)
+    records = module.AcquiredRecords()
+    for offset in range(10):
+        (found,) = records.of(fetched(batch(0, 10), (offset, offset, 1))).records
+        assert found[0].value == b"%d" % offset
+    assert len(opened) == 1
+    for first in range(100, 200, 10):  # others push it out
+        records.of(fetched(batch(first, 10), (first, first, 1)))
+    records.of(fetched(batch(0, 10), (3, 3, 1)))
+    assert len(opened) == 12
