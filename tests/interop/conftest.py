@@ -130,7 +130,7 @@ def eventually(condition: Callable[[], bool]) -> None:
 
 
 @pytest.fixture(scope="session", params=BROKERS)
-def sharing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def sharing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A broker with share groups."""
-    with serving(tmp_path_factory.mktemp("sharing")) as address:
+    with serving(request.param, tmp_path_factory.mktemp("sharing")) as address:
         yield address
