@@ -17,6 +17,7 @@ class Java(Writer, Topics, Groups, JavaTransactions):
     name = "Java"
     tools = ("java", "javac", "mvn")
     also = BASICS | {
+        "TLS",
         "asks the next coordinator again",
         "consumer protocol",
         "cooperative-sticky",
