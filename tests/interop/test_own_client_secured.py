@@ -4,6 +4,8 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +25,8 @@ from tailrace.model.ids import PartitionName
 from tailrace.ports import TlsFiles, system_ports
 from tailrace.testing import Broker
 from tests.certificates import Authority
-from tests.secured_kafka import PASSWORD, USERNAME, Addresses, secured_kafka
+from tests.secured_kafka import PASSWORD, USERNAME, Addresses, jaas, secured_kafka
+from tests.unit.cli.program import run_tailrace
 
 pytestmark = pytest.mark.long
 
@@ -164,3 +167,24 @@ def test_a_login_where_none_is_wanted(kafka: Addresses) -> None:
     with Broker() as broker:
         for address in (kafka["PLAINTEXT"], broker.bootstrap):
             with_cluster(address, work, sasl=login("PLAIN"))
+
+
+@EVERY_MECHANISM
+def test_the_command_line(kafka: Addresses, authority: Authority, tmp_path: Path, mechanism: Mechanism) -> None:
+    file, topic = tmp_path / "client.properties", f"t-{mechanism}"
+    settings = (
+        f"security.protocol=SASL_SSL\nssl.truststore.location={authority.truststore}\nsasl.mechanism={mechanism}\n"
+    )
+    file.write_text(f"{settings}sasl.jaas.config={jaas(mechanism)}\n")
+    run = partial(run_tailrace, bootstrap=kafka["SASL_SSL"], TAILRACE_CLIENT_CONFIG=str(file))
+    assert run("topic", "create", topic).code == 0
+    assert run("produce", topic, stdin="one\n").code == 0
+    assert run("consume", topic, "--from-beginning", "--max", "1").out == "one\n"
+    assert run("transaction", "list").code == 0
+    assert run("cluster", "status").code == 0
+    file.write_text(f"{settings}sasl.jaas.config={jaas(mechanism, 'wr0ng-secret')}\n")
+    for command in (("topic", "list"), ("consume", topic), ("transaction", "list"), ("cluster", "status")):
+        ran = run(*command)
+        assert (ran.code, ran.out) == (1, "")
+        assert "does not accept the user name and password: Authentication failed" in ran.err
+        assert "wr0ng-secret" not in ran.err

@@ -7,12 +7,13 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, check_reachable
+from tailrace.cli.client.client_config import Access
+from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, CLIENT_ID, check_reachable
 from tailrace.cli.failure import Failed
 from tailrace.client.blocking_driver import BlockingDriver
 from tailrace.client.cluster import Cluster, Limits
 from tailrace.client.driver import run_blocking
-from tailrace.client.faults import ClientError, Refused
+from tailrace.client.faults import ClientError, Refused, Unavailable
 from tailrace.model.addresses import parse_addresses
 
 T = TypeVar("T")
@@ -21,15 +22,17 @@ LIMITS: Final = Limits(request_s=ANSWER_TIMEOUT_S, retry_s=ANSWER_TIMEOUT_S, unk
 
 
 @contextmanager
-def connected(bootstrap: str) -> Iterator[Cluster]:
+def connected(access: Access) -> Iterator[Cluster]:
     """The cluster that one of these brokers belongs to. The errors of the client become `Failed`."""
-    check_reachable(bootstrap)
-    driver = BlockingDriver("tailrace-cli", timeout_s=ANSWER_TIMEOUT_S)
-    cluster = Cluster(driver, parse_addresses(bootstrap), LIMITS)
+    check_reachable(access)
+    driver = BlockingDriver(CLIENT_ID, timeout_s=ANSWER_TIMEOUT_S, tls=access.tls, sasl=access.security.sasl)
+    cluster = Cluster(driver, parse_addresses(access.bootstrap), LIMITS)
     try:
         yield cluster
     except Refused as refused:
         raise Failed(sentence(refused)) from None
+    except Unavailable as error:
+        raise Failed(f"{error}.\n{access.advice}" if access.config else f"{error}.") from None
     except ClientError as error:
         raise Failed(f"{error}.") from None
     finally:
