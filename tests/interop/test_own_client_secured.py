@@ -4,7 +4,6 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ from tailrace.ports import TlsFiles, system_ports
 from tailrace.testing import Broker
 from tests.certificates import Authority
 from tests.secured_kafka import PASSWORD, USERNAME, Addresses, jaas, secured_kafka
-from tests.unit.cli.program import run_tailrace
+from tests.unit.cli.program import Ran, run_tailrace
 
 pytestmark = pytest.mark.long
 
@@ -176,7 +175,10 @@ def test_the_command_line(kafka: Addresses, authority: Authority, tmp_path: Path
         f"security.protocol=SASL_SSL\nssl.truststore.location={authority.truststore}\nsasl.mechanism={mechanism}\n"
     )
     file.write_text(f"{settings}sasl.jaas.config={jaas(mechanism)}\n")
-    run = partial(run_tailrace, bootstrap=kafka["SASL_SSL"], TAILRACE_CLIENT_CONFIG=str(file))
+
+    def run(*words: str, stdin: str = "") -> Ran:
+        return run_tailrace(*words, "--client-config", str(file), stdin=stdin, bootstrap=kafka["SASL_SSL"])
+
     assert run("topic", "create", topic).code == 0
     assert run("produce", topic, stdin="one\n").code == 0
     assert run("consume", topic, "--from-beginning", "--max", "1").out == "one\n"

@@ -23,7 +23,7 @@ DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 ClientConfig = Annotated[
     str,
     typer.Option(
-        "--client-config", "--command-config", metavar="FILE", envvar="TAILRACE_CLIENT_CONFIG",
+        "--client-config", "--command-config", metavar="FILE",
         help="Kafka client settings such as security.protocol=SSL, one per line, for TLS and logins.",
     ),
 ]  # fmt: skip

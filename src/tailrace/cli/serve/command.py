@@ -15,10 +15,7 @@ from tailrace.model.settings import Row, SettingError, Settings, load, row, rows
 if TYPE_CHECKING:
     from yaml import Node
 
-CLIENT_VARIABLES: Final = (
-    "TAILRACE_BOOTSTRAP",
-    "TAILRACE_CLIENT_CONFIG",
-)  # of client commands; not settings of a broker
+CLIENT_VARIABLES: Final = ("TAILRACE_BOOTSTRAP",)  # of client commands; not settings of a broker
 
 EPILOG: Final = """\
 examples:

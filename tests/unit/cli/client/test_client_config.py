@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -53,7 +52,9 @@ def mutual(authority: Authority, name: str = "client", password: str = "") -> di
 def secured(tmp_path: Path, authority: Authority, broker: Broker) -> Program:
     """Runs a command with the file."""
     file = properties(tmp_path, **mutual(authority))
-    return partial(run_tailrace, bootstrap=broker.bootstrap, TAILRACE_CLIENT_CONFIG=file)
+    return lambda *words, stdin="": run_tailrace(
+        *words, "--client-config", file, stdin=stdin, bootstrap=broker.bootstrap
+    )
 
 
 def test_every_command(secured: Program, topic: str) -> None:
