@@ -16,7 +16,7 @@ from tests.interop.shapes import ClusterShape, QuorumShape, Setting
 class Java(Writer, Topics, Groups, JavaTransactions):
     name = "Java"
     tools = ("java", "javac", "mvn")
-    also = CURRENT | {"workers"}
+    also = CURRENT | {"TLS", "workers"}
 
     @classmethod
     def command(cls) -> list[str]:

@@ -5,6 +5,7 @@ Its toolchain is fetched when it is first wanted, which `make test` never does: 
 
 import base64
 import json
+import os
 import select
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from benchmarks.fetched import Missing, need
-from tests.interop.client import Client, Refused
+from tests.interop.client import Client, Refused, TlsOptions
 from tests.interop.member import Member
 from tests.interop.messages import AS_USUAL, Message, Reader, Reading, Received, Sending
 from tests.interop.shapes import ONE_PARTITION, GroupShape, TopicPlan, TopicShape
@@ -55,10 +56,15 @@ class Toolchain(Client):
 
 
 class Program(Toolchain):
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
+    def __init__(self, bootstrap: str, tls: TlsOptions | None = None) -> None:
+        super().__init__(bootstrap, tls)
+        more = {} if tls is None else {"INTEROP_PROPERTIES": tls.properties_file()}
         self._process = subprocess.Popen(
-            [*self.command(), bootstrap], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*self.command(), bootstrap],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | more,
         )
 
     @classmethod
