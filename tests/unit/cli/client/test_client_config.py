@@ -61,6 +61,9 @@ def test_every_command(secured: Program, topic: str) -> None:
     assert secured("topic", "create", topic).code == 0
     assert secured("produce", topic, stdin="one\ntwo\n").err == f"sent 2 messages to {topic}\n"
     assert secured("consume", topic, "--from-beginning", "--max", "2").out == "one\ntwo\n"
+    assert secured("queue", "create", f"{topic}-queue").code == 0
+    assert secured("queue", "send", f"{topic}-queue", "three").code == 0
+    assert secured("queue", "take", f"{topic}-queue", "--max", "1").out == "three\n"
     assert topic in secured("topic", "list").out.split()
     assert secured("topic", "alter", topic, "--config", "retention.ms=60000").code == 0
     (described,) = json.loads(secured("topic", "describe", topic, "--json").out)
