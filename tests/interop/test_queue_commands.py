@@ -106,7 +106,7 @@ def test_a_command_that_cannot_be_started_uses_up_one_try(sharing: str, queue: s
 def test_several_workers(sharing: str, queue: str, tmp_path: Path) -> None:
     send(sharing, queue, "a", "b", "c")
     all_here = "[ -e {0}-0 ] && [ -e {0}-1 ] && [ -e {0}-2 ]"
-    meet = f"touch {{0}}-$TAILRACE_OFFSET; until {all_here}; do sleep 0.05; done; cat; echo"
+    meet = f"touch {{0}}-$TAILRACE_OFFSET; until {all_here}; do sleep 0.05; done; value=$(cat); echo $value"
     ran = run(sharing, "take", queue, "--max", "3", "--workers", "3", "--exec", meet.format(tmp_path / "here"))
     assert sorted(ran.out.split()) == ["a", "b", "c"]
 
