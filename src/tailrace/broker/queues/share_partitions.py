@@ -111,7 +111,7 @@ class SharePartitions:
         """Read the state again before anything is delivered: an administrator has altered it."""
         loading = self._loading.get(key)
         if loading is not None:
-            await asyncio.wait([loading])
+            await asyncio.gather(asyncio.shield(loading), return_exceptions=True)
         if key in self._shares:
             self._drop(self._shares[key])
 
