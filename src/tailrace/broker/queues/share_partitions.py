@@ -103,7 +103,17 @@ class SharePartitions:
         partition = self._led(topic_id, number)
         if start < 0:
             start = await self._reset_offset(partition, self.settings_of(group))
-        await self._states.initialize(ShareKey(group, topic_id, number), state_epoch, start)
+        key = ShareKey(group, topic_id, number)
+        await self._states.initialize(key, state_epoch, start)
+        await self._forget(key)
+
+    async def _forget(self, key: ShareKey) -> None:
+        """Read the state again before anything is delivered: an administrator has altered it."""
+        loading = self._loading.get(key)
+        if loading is not None:
+            await asyncio.gather(asyncio.shield(loading), return_exceptions=True)
+        if key in self._shares:
+            self._drop(self._shares[key])
 
     async def _reset_offset(self, partition: Partition, settings: ShareSettings) -> int:
         end = partition.readable(committed=settings.read_committed)
