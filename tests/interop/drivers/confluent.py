@@ -36,6 +36,7 @@ from confluent_kafka.admin import (
 from tests.interop.client import BASICS, DEADLINE_S, Code, Refused, TlsOptions
 from tests.interop.drivers.confluent_groups import ConfluentGroups
 from tests.interop.drivers.confluent_refusals import only, surfaced
+from tests.interop.drivers.confluent_shares import ConfluentShares
 from tests.interop.drivers.confluent_transactions import ConfluentTransactions
 from tests.interop.messages import AS_USUAL, END, Message, Reader, Reading, Received, Sending
 from tests.interop.shapes import ONE_PARTITION, ClusterShape, Setting, TopicPlan, TopicShape
@@ -89,7 +90,7 @@ def _received(message: Delivered) -> Received:
     )
 
 
-class Confluent(ConfluentGroups, ConfluentTransactions):
+class Confluent(ConfluentGroups, ConfluentShares, ConfluentTransactions):
     name = "confluent-kafka"
     also = BASICS | {
         "TLS",
