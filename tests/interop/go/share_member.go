@@ -23,15 +23,16 @@ type place struct {
 
 // A shareMember holds the records of its last poll, and what it was told of acknowledgements.
 type shareMember struct {
-	client *kgo.Client
-	held   map[place]*kgo.Record
+	client   *kgo.Client
+	implicit bool
+	held     map[place]*kgo.Record
 	sync.Mutex
 	told []int16
 }
 
 // share is a member of a share group: BOOTSTRAP TOPIC GROUP MODE. It takes calls.
 func share(arguments []string) error {
-	own := &shareMember{}
+	own := &shareMember{implicit: arguments[3] == "implicit"}
 	options := append(shared(strings.Split(arguments[0], ",")),
 		kgo.ConsumeTopics(arguments[1]),
 		kgo.ShareGroup(arguments[2]),
@@ -104,11 +105,14 @@ func (own *shareMember) poll(within context.Context, wait time.Duration) any {
 	return found
 }
 
-// commit waits until all acknowledgements are there, and returns the first refusal.
+// commit, if nothing was said of the last poll's records, accepts them. It waits until all acknowledgements are there, and returns the first refusal.
 func (own *shareMember) commit(within context.Context) error {
 	own.Lock()
 	before := len(own.told)
 	own.Unlock()
+	if own.implicit {
+		own.client.MarkAcks(kgo.AckAccept)
+	}
 	if err := own.client.FlushAcks(within); err != nil {
 		return err
 	}

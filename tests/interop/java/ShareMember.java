@@ -7,14 +7,15 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import org.apache.kafka.clients.consumer.AcknowledgeType;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.common.protocol.Errors;
 
 /** A member of a share group: BOOTSTRAP TOPIC GROUP MODE. It takes calls, as Calls does. */
 public final class ShareMember {
-    private final String topic;
     private final KafkaShareConsumer<byte[], byte[]> consumer;
     private final List<Integer> told = new ArrayList<>();
+    private final Map<List<Long>, ConsumerRecord<byte[], byte[]>> held = new HashMap<>(); // by partition and offset
 
     public static void main(String[] arguments) throws Exception {
         Map<String, Call> calls = new HashMap<>();
@@ -23,10 +24,10 @@ public final class ShareMember {
     }
 
     private ShareMember(String[] arguments) {
-        topic = arguments[1];
         consumer = new KafkaShareConsumer<>(settings(arguments));
-        consumer.setAcknowledgementCommitCallback((offsets, failure) -> told.add((int) Errors.forException(failure).code()));
-        consumer.subscribe(List.of(topic));
+        consumer.setAcknowledgementCommitCallback((offsets, failure) ->
+            told.add(failure == null ? 0 : (int) Errors.forException(failure).code()));
+        consumer.subscribe(List.of(arguments[1]));
     }
 
     private static Map<String, Object> settings(String[] arguments) {
@@ -63,7 +64,9 @@ public final class ShareMember {
 
     private List<List<Object>> poll(int waitMs) {
         List<List<Object>> found = new ArrayList<>();
+        held.clear();
         for (var one : consumer.poll(Duration.ofMillis(waitMs))) {
+            held.put(List.of((long) one.partition(), one.offset()), one);
             String value = new String(one.value(), StandardCharsets.UTF_8);
             found.add(List.of(one.partition(), one.offset(), one.deliveryCount().orElse((short) 0), value));
         }
@@ -72,14 +75,14 @@ public final class ShareMember {
 
     private Object acknowledge(JsonNode asked) {
         var outcome = AcknowledgeType.valueOf(asked.get("outcome").asText().toUpperCase(Locale.ROOT));
-        consumer.acknowledge(topic, asked.get("partition").asInt(), asked.get("offset").asLong(), outcome);
+        consumer.acknowledge(held.get(List.of(asked.get("partition").asLong(), asked.get("offset").asLong())), outcome);
         return null;
     }
 
     /** Records whose locks were renewed are returned by the next poll. */
     private Object renew(JsonNode asked) {
         for (JsonNode one : asked.get("records")) {
-            consumer.acknowledge(topic, one.get(0).asInt(), one.get(1).asLong(), AcknowledgeType.RENEW);
+            consumer.acknowledge(held.get(List.of(one.get(0).asLong(), one.get(1).asLong())), AcknowledgeType.RENEW);
         }
         commit();
         return poll(1000);
