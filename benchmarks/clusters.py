@@ -14,7 +14,7 @@ from benchmarks import kafka, ours
 from benchmarks.brokers import Brokers
 from benchmarks.cases.replicated import MESSAGES, through
 from benchmarks.load import Measured
-from benchmarks.outcomes import Outcome, Threshold
+from benchmarks.outcomes import Outcome, Threshold, compared
 
 NAME: Final = "3-brokers"
 ROUNDS: Final = 3
@@ -65,14 +65,15 @@ def judge(label: str, measured: list[Measured], peer: list[Measured]) -> list[Ou
         (", all brokers' CPU", "s/GB"): lambda one: one.cpu_seconds_per_gigabyte,
     }
     return [
-        Outcome(
+        compared(
+            figure,
+            measured,
+            peer,
             name=f"3 brokers, 3 replicas: produce 1 KB messages{what}",
+            unit=unit,
             fsync=label,
             acks="all",
-            unit=unit,
-            rounds=tuple(map(figure, measured)),
             beside="peer",
-            beside_rounds=tuple(map(figure, peer)),
             threshold=None if what else THRESHOLDS[label],
         )
         for (what, unit), figure in figures.items()

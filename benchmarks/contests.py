@@ -91,18 +91,8 @@ def _together(work: rdkafka.Work) -> Measured:
 
 
 def single_raw(entrant: Entrant, topic: str, scale: float) -> list[Figure]:
-    server = entrant.server
-    work = load.Work(
-        kind="single",
-        host=server.host,
-        port=server.port,
-        pid=server.pid,
-        topic=topic,
-        requests=int(SINGLE_REQUESTS * scale),
-        acks=entrant.acks,
-        in_flight=IN_FLIGHT,
-    )
-    found = Measured(**measure("benchmarks.load", work))
+    count = int(SINGLE_REQUESTS * scale)
+    found = load.measured(entrant.server, "single", topic, count, acks=entrant.acks, in_flight=IN_FLIGHT)
     name = "single-record requests, raw socket"
     return [Figure(name=name, unit="requests/s", value=found.requests_per_second, threshold=BETTER_SINGLE)]
 

@@ -16,14 +16,14 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from benchmarks import frames
 from benchmarks.answers import Answers, receive_answer
 from benchmarks.batches import name_producer, random_batch
 from benchmarks.connection import Connection, Refused, init_producer
 from benchmarks.floor import PIECE_BYTES
-from benchmarks.processes import cpu_seconds
+from benchmarks.processes import Server, cpu_seconds, measure
 from tailrace.model.limits import MiB
 
 Kind = Literal["bulk", "single", "catch-up"]
@@ -173,6 +173,14 @@ def perform(work: Work) -> Measured:
         requests, moved = run()
         seconds = time.perf_counter() - began
         return Measured(requests=requests, bytes=moved, seconds=seconds, cpu_seconds=cpu_seconds(work.pid) - computed)
+
+
+def measured(server: Server, kind: Kind, topic: str, requests: int, **options: Any) -> Measured:
+    """Send the load to a server from a process of its own."""
+    work = Work(
+        kind=kind, host=server.host, port=server.port, pid=server.pid, topic=topic, requests=requests, **options
+    )
+    return Measured(**measure("benchmarks.load", work))
 
 
 if __name__ == "__main__":

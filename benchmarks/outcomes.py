@@ -1,11 +1,13 @@
 """The outcome of a case: its figures, those it is compared with, and whether a threshold is met."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
+
+T = TypeVar("T")
 
 RESULTS: Final = Path(__file__).parent / "results"
 
@@ -73,6 +75,11 @@ class Outcome:
             line |= {self.beside: brief(self.other), f"{self.beside}_rounds": list(map(brief, self.beside_rounds))}
             line |= {"ratio": brief(self.ratio)}
         return line | {"threshold": str(self.threshold) if self.threshold else None, "ok": self.ok}
+
+
+def compared(figure: Callable[[T], float], own: Iterable[T], other: Iterable[T], **described: Any) -> Outcome:
+    """One figure of our rounds, beside the same figure of the rounds they are compared with."""
+    return Outcome(rounds=tuple(map(figure, own)), beside_rounds=tuple(map(figure, other)), **described)
 
 
 def brief(figure: float) -> float:

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -23,7 +23,7 @@ import confluent_kafka
 from benchmarks.connection import Refused
 from benchmarks.latency import Spread
 from benchmarks.load import Measured
-from benchmarks.processes import cpu_seconds
+from benchmarks.processes import Server, cpu_seconds, measure
 from benchmarks.rdkafka_settings import BULK_SETTINGS, CONSUME_SETTINGS, SINGLE_SETTINGS
 
 Kind = Literal["produce", "single", "consume", "latency"]
@@ -196,6 +196,13 @@ def perform_latency(work: Work) -> Spread:
     if producer.flush(FLUSH_TIMEOUT_MS / 1000):
         raise Refused("librdkafka could not flush")
     return Spread.of(taken)
+
+
+def measured(server: Server, kind: Kind, topic: str, messages: int, *, pids: Sequence[int], **options: Any) -> Measured:
+    """Produce or consume messages in a process of its own; `pids` are the brokers whose CPU is measured."""
+    host, port = server.host, server.port
+    work = Work(kind=kind, host=host, port=port, pids=tuple(pids), topic=topic, messages=messages, **options)
+    return Measured(**measure("benchmarks.rdkafka", work))
 
 
 if __name__ == "__main__":

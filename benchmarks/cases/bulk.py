@@ -9,16 +9,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-from benchmarks import load
 from benchmarks.cases import Start
 from benchmarks.connection import create_topic, delete_topic
 from benchmarks.floor import Mode
-from benchmarks.load import BULK_RECORDS, Measured
-from benchmarks.outcomes import Outcome, Threshold
-from benchmarks.processes import Server, measure, serving
+from benchmarks.load import BULK_RECORDS, Measured, measured
+from benchmarks.outcomes import Outcome, Threshold, compared
+from benchmarks.processes import Server, serving
 
 ROUNDS: Final = 7
 REQUESTS: Final = 600
@@ -36,13 +36,6 @@ class Rounds:
 def floor_process(folder: Path, mode: Mode) -> AbstractContextManager[Server]:
     command = [sys.executable, "-m", "benchmarks.floor", mode, str(folder / "floor")]
     return serving("floor", command, log=folder / "floor.log")
-
-
-def measured(server: Server, kind: load.Kind, topic: str, count: int, *, floor: bool = False) -> Measured:
-    work = load.Work(
-        kind=kind, host=server.host, port=server.port, pid=server.pid, topic=topic, requests=count, floor=floor
-    )
-    return Measured(**measure("benchmarks.load", work))
 
 
 def floor_round(writer: Server, reader: Server, folder: Path, count: int) -> tuple[Measured, Measured]:
@@ -84,42 +77,15 @@ def keep(kept: Rounds, one: tuple[Measured, Measured]) -> None:
 
 
 def outcomes(ours: Rounds, floor: Rounds) -> Iterator[Outcome]:
-    yield Outcome(
-        name="produce 1 KB records in 1 MB requests",
-        fsync="never",
-        acks="1",
-        unit="MB/s",
-        rounds=tuple(one.megabytes_per_second for one in ours.writes),
-        beside="floor",
-        beside_rounds=tuple(one.megabytes_per_second for one in floor.writes),
-        threshold=Threshold(of="ratio", at_least=0.65),
-    )
-    yield Outcome(
-        name="produce 1 KB records in 1 MB requests, CPU",
-        fsync="never",
-        acks="1",
-        unit="s/GB",
-        rounds=tuple(one.cpu_seconds_per_gigabyte for one in ours.writes),
-        beside="floor",
-        beside_rounds=tuple(one.cpu_seconds_per_gigabyte for one in floor.writes),
-        threshold=Threshold(of="ratio", at_most=1.6),
-    )
-    yield Outcome(
-        name="catch-up fetch",
-        fsync="never",
-        acks="1",
-        unit="MB/s",
-        rounds=tuple(one.megabytes_per_second for one in ours.reads),
-        beside="floor",
-        beside_rounds=tuple(one.megabytes_per_second for one in floor.reads),
-        threshold=Threshold(of="ratio", at_least=0.65),
-    )
-    yield Outcome(
-        name="catch-up fetch, CPU",
-        fsync="never",
-        acks="1",
-        unit="s/GB",
-        rounds=tuple(one.cpu_seconds_per_gigabyte for one in ours.reads),
-        beside="floor",
-        beside_rounds=tuple(one.cpu_seconds_per_gigabyte for one in floor.reads),
-    )
+    writes, reads = (ours.writes, floor.writes), (ours.reads, floor.reads)
+    speed, cpu = attrgetter("megabytes_per_second"), attrgetter("cpu_seconds_per_gigabyte")
+    fast, cheap = Threshold(of="ratio", at_least=0.65), Threshold(of="ratio", at_most=1.6)
+    for name, unit, figure, (own, other), threshold in (
+        ("produce 1 KB records in 1 MB requests", "MB/s", speed, writes, fast),
+        ("produce 1 KB records in 1 MB requests, CPU", "s/GB", cpu, writes, cheap),
+        ("catch-up fetch", "MB/s", speed, reads, fast),
+        ("catch-up fetch, CPU", "s/GB", cpu, reads, None),
+    ):
+        yield compared(
+            figure, own, other, name=name, unit=unit, fsync="never", acks="1", beside="floor", threshold=threshold
+        )

@@ -13,7 +13,7 @@ from benchmarks.cases import Start
 from benchmarks.connection import Refused
 from benchmarks.load import Measured
 from benchmarks.outcomes import Outcome
-from benchmarks.processes import Server, measure, written_bytes
+from benchmarks.processes import Server, written_bytes
 from tailrace.model.limits import KiB
 
 ROUNDS: Final = 5
@@ -54,15 +54,5 @@ def consumed(brokers: Brokers, server: Server) -> Measured:
 
 
 def measured(brokers: Brokers, kind: rdkafka.Kind, server: Server) -> Measured:
-    work = rdkafka.Work(
-        kind=kind,
-        host=server.host,
-        port=server.port,
-        pids=brokers.pids,
-        topic=TOPIC,
-        messages=MESSAGES,
-        value_bytes=KiB,
-        acks=-1,
-        rack=ours.rack(brokers.servers.index(server) + 1),
-    )
-    return Measured(**measure("benchmarks.rdkafka", work))
+    rack = ours.rack(brokers.servers.index(server) + 1)
+    return rdkafka.measured(server, kind, TOPIC, MESSAGES, pids=brokers.pids, value_bytes=KiB, acks=-1, rack=rack)

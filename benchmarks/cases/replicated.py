@@ -15,7 +15,7 @@ from benchmarks.cases import Start
 from benchmarks.latency import Spread
 from benchmarks.load import Measured
 from benchmarks.ours import Fsync
-from benchmarks.outcomes import Outcome
+from benchmarks.outcomes import Outcome, compared
 from benchmarks.processes import measure
 from tailrace.model.limits import KiB
 
@@ -56,19 +56,8 @@ def one_round(brokers: Brokers, number: int, acks: int) -> Round:
 
 def through(brokers: Brokers, topic: str, acks: int, count: int) -> Measured:
     brokers.create_topic(topic, PARTITIONS)
-    server = brokers.servers[0]
-    work = rdkafka.Work(
-        kind="produce",
-        host=server.host,
-        port=server.port,
-        pids=brokers.pids,
-        topic=topic,
-        messages=count,
-        value_bytes=KiB,
-        partitions=PARTITIONS,
-        acks=acks,
-    )
-    measured = Measured(**measure("benchmarks.rdkafka", work))
+    options = {"value_bytes": KiB, "partitions": PARTITIONS, "acks": acks}
+    measured = rdkafka.measured(brokers.servers[0], "produce", topic, count, pids=brokers.pids, **options)
     brokers.delete_topic(topic)
     return measured
 
@@ -91,12 +80,5 @@ def outcomes(three: list[Round], one: list[Round], fsync: Fsync) -> Iterator[Out
         ("produce at 2,000 msg/s, p99", "ms"): lambda found: found.spread.p99_ms,
     }
     for (name, unit), figure in figures.items():
-        yield Outcome(
-            name=f"3 brokers beside 1 with acks=1: {name}",
-            fsync=fsync,
-            acks="all",
-            unit=unit,
-            rounds=tuple(map(figure, three)),
-            beside="one",
-            beside_rounds=tuple(map(figure, one)),
-        )
+        title = f"3 brokers beside 1 with acks=1: {name}"
+        yield compared(figure, three, one, name=title, unit=unit, fsync=fsync, acks="all", beside="one")

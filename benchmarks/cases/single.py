@@ -10,7 +10,7 @@ from benchmarks.connection import create_topic
 from benchmarks.load import Measured
 from benchmarks.ours import Fsync
 from benchmarks.outcomes import Outcome, Threshold, acks_name
-from benchmarks.processes import Server, measure
+from benchmarks.processes import Server
 
 ROUNDS: Final = 3
 REQUESTS: Final = 60_000
@@ -40,16 +40,5 @@ def single(start: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
 
 def measured(server: Server, topic: str, acks: int, count: int) -> Measured:
     create_topic(server.host, server.port, topic)
-    work = load.Work(
-        kind="single",
-        host=server.host,
-        port=server.port,
-        pid=server.pid,
-        topic=topic,
-        requests=count,
-        acks=acks,
-        in_flight=IN_FLIGHT,
-        idempotent=acks == -1,
-        seconds_max=SECONDS_MAX,
-    )
-    return Measured(**measure("benchmarks.load", work))
+    options = {"acks": acks, "idempotent": acks == -1, "in_flight": IN_FLIGHT, "seconds_max": SECONDS_MAX}
+    return load.measured(server, "single", topic, count, **options)

@@ -9,7 +9,6 @@ from benchmarks.cases import Start
 from benchmarks.load import Measured
 from benchmarks.ours import as_server
 from benchmarks.outcomes import Outcome
-from benchmarks.processes import Server, measure
 from tailrace.model.limits import KiB
 from tailrace.testing import Broker
 from tests.certificates import Authority
@@ -36,8 +35,9 @@ def tls(_: Start, folder: Path) -> Iterator[Outcome]:
             for secure in (False, True) if number % 2 else (True, False):
                 server = as_server(encrypted if secure else plain)
                 for kind in KINDS:
-                    truststore = authority.truststore if secure else ""
-                    found[kind, secure].append(measured(kind, server, f"t{number}", truststore))
+                    options = {"value_bytes": KiB, "truststore": authority.truststore if secure else ""}
+                    one = rdkafka.measured(server, kind, f"t{number}", MESSAGES, pids=[server.pid], **options)
+                    found[kind, secure].append(one)
     for kind in KINDS:
         yield outcome(
             f"{kind} 1 KB messages with TLS beside none",
@@ -61,17 +61,3 @@ def outcome(name: str, unit: str, rounds: list[list[float]]) -> Outcome:
         beside="one",
         beside_rounds=tuple(rounds[1]),
     )
-
-
-def measured(kind: rdkafka.Kind, server: Server, topic: str, truststore: str) -> Measured:
-    work = rdkafka.Work(
-        kind=kind,
-        host=server.host,
-        port=server.port,
-        pids=(server.pid,),
-        topic=topic,
-        messages=MESSAGES,
-        value_bytes=KiB,
-        truststore=truststore,
-    )
-    return Measured(**measure("benchmarks.rdkafka", work))

@@ -8,7 +8,7 @@ of the last stable offset and of the list of aborted transactions.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from benchmarks import load
 from benchmarks.cases import Start
@@ -54,17 +54,14 @@ def named(kind: Kind, messages: int) -> str:
 
 
 def ran(server: Server, kind: Kind, topic: str, messages: int, seconds: float) -> Run:
+    return measured(server, kind, topic, messages, value_bytes=VALUE_BYTES, seconds=seconds)
+
+
+def measured(server: Server, kind: Kind, topic: str, messages: int, **options: Any) -> Run:
     create_topic(server.host, server.port, topic)
+    host, port, pid, producers = server.host, server.port, server.pid, PRODUCERS[kind]
     work = TransactionWork(
-        kind=kind,
-        host=server.host,
-        port=server.port,
-        pid=server.pid,
-        topic=topic,
-        messages=messages,
-        value_bytes=VALUE_BYTES,
-        producers=PRODUCERS[kind],
-        seconds=seconds,
+        kind=kind, host=host, port=port, pid=pid, topic=topic, messages=messages, producers=producers, **options
     )
     return Run(**measure("benchmarks.transaction_load", work))
 
@@ -85,38 +82,12 @@ def reading(server: Server) -> Outcome:
 
 def filled(server: Server, topic: str, count: int) -> int:
     """Fill a topic with transactions of 100 KB, some of them aborted, and return its end offset."""
-    create_topic(server.host, server.port, topic)
-    work = TransactionWork(
-        kind="wire",
-        host=server.host,
-        port=server.port,
-        pid=server.pid,
-        topic=topic,
-        messages=100,
-        value_bytes=KiB,
-        producers=PRODUCERS["wire"],
-        transactions=count,
-        abort_every=ABORT_EVERY,
-    )
-    measure("benchmarks.transaction_load", work)
+    measured(server, "wire", topic, 100, value_bytes=KiB, transactions=count, abort_every=ABORT_EVERY)
     return settled_end(server.host, server.port, topic)
 
 
 def both_ways(server: Server, topic: str, end: int, number: int) -> tuple[Measured, Measured]:
     """Read committed records, and all records; which comes first alternates with `number`."""
     first = number % 2 == 0
-    found = {one: caught_up(server, topic, end, committed=one) for one in (first, not first)}
+    found = {one: load.measured(server, "catch-up", topic, end, committed=one) for one in (first, not first)}
     return found[True], found[False]
-
-
-def caught_up(server: Server, topic: str, end: int, *, committed: bool) -> Measured:
-    work = load.Work(
-        kind="catch-up",
-        host=server.host,
-        port=server.port,
-        pid=server.pid,
-        topic=topic,
-        requests=end,
-        committed=committed,
-    )
-    return Measured(**measure("benchmarks.load", work))

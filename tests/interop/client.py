@@ -31,6 +31,18 @@ if TYPE_CHECKING:
 DEADLINE_S = 15.0
 # Part of `also` of every driver but kcat's and kafkajs's.
 BASICS = frozenset({"any bytes", "empty is not null", "error when lost", "static members", "timestamps"})
+# What the clients can do that follow Kafka closely: its own and librdkafka's.
+CURRENT = BASICS | {
+    "asks the next coordinator again",
+    "consumer protocol",
+    "cooperative-sticky",
+    "default counts",
+    "describing creates nothing",
+    "error when a name is bad",
+    "leaves for a while",
+    "null headers",
+    "topic ids",
+}
 
 
 class Code(IntEnum):

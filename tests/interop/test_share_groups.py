@@ -115,7 +115,7 @@ def test_a_poll_gets_no_more_records_than_it_asks_for(sharing: str, topic: str) 
         ):
             assert values(await poll(one, 3, at_once=3)) == [0, 1, 2]
             assert values(await poll(other, 17)) == list(range(3, 20))
-            assert await asyncio.gather(one.poll(timeout_s=0.5), other.poll(timeout_s=0.5)) == [[], []]
+            assert not any(await asyncio.gather(one.poll(timeout_s=0.5), other.poll(timeout_s=0.5)))
 
     with_cluster(sharing, work)
 

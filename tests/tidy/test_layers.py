@@ -12,6 +12,7 @@ ROOMS = (
     "services",
     "lifecycle",
     "transactions",
+    "queues",
     "groups",
     "coordination",
     "control",

@@ -45,15 +45,9 @@ class Certificates:
         self._clock = ports.clock
         self._keystore = settings.ssl_keystore_location
         self._by_listener: dict[str, Tls] = {
-            listener: ports.net.load_tls(_files(settings, listener))
-            for listener in LISTENERS
-            if security_protocol(settings.listener_security_protocol_map, listener) == "SSL"
+            listener: ports.net.load_tls(_files(settings, listener)) for listener in _with_tls(settings)
         }
         self._warned_at = -DAY_S
-
-    def __bool__(self) -> bool:
-        """Whether any listener uses TLS."""
-        return bool(self._by_listener)
 
     def net(self, listener: str) -> Net:
         """The net for a listener, and for connections to the same listener of other brokers."""
@@ -84,6 +78,16 @@ class Certificates:
             self._warned_at = now
             state = f"expires in {left_s / DAY_S:.1f} days" if left_s > 0 else "has expired"
             logger.warning("the certificate in %s %s: replace the file", self._keystore, state)
+
+
+def uses_tls(settings: Settings) -> bool:
+    """Whether any listener uses TLS."""
+    return bool(_with_tls(settings))
+
+
+def _with_tls(settings: Settings) -> list[str]:
+    mapping = settings.listener_security_protocol_map
+    return [listener for listener in LISTENERS if security_protocol(mapping, listener) == "SSL"]
 
 
 def _files(settings: Settings, listener: str) -> TlsFiles:

@@ -31,7 +31,18 @@ class BatchLimits:
 class Batch:
     """Records of one partition, in order; `tokens` are those of their senders."""
 
-    __slots__ = ("attempts", "opened_at", "partition", "problem", "records", "sequence", "size", "tokens", "uncertain")
+    __slots__ = (
+        "attempts",
+        "missing_since",
+        "opened_at",
+        "partition",
+        "problem",
+        "records",
+        "sequence",
+        "size",
+        "tokens",
+        "uncertain",
+    )
 
     def __init__(self, partition: PartitionName, opened_at: float) -> None:
         self.partition = partition
@@ -42,6 +53,7 @@ class Batch:
         self.sequence = NO_SEQUENCE
         self.uncertain = False  # it was sent, and the broker may have appended it
         self.attempts = 0
+        self.missing_since = inf  # when brokers first said that there is no such partition
         self.problem = ""  # why the last attempt failed
 
 
@@ -97,6 +109,10 @@ class Outbox:
         """When the next batch that is not in flight has taken too long."""
         opened = (one.waiting[0].opened_at for one in self._ready(uncertain_only=False))
         return min(opened, default=inf) + self._limits.delivery_s
+
+    def waiting(self) -> list[Batch]:
+        """All batches that are not in flight."""
+        return [batch for one in self._partitions.values() for batch in one.waiting]
 
     def tokens(self) -> list[Any]:
         """Those of all records that are not acknowledged."""

@@ -56,11 +56,12 @@ class BlockingConnection:
         """Send a request and wait for its response. No other request may be in flight."""
         assert not len(self.exchange), "the response to an earlier request has not been received"
         self.send(request)
-        return self.receive()
+        return self._received()
 
     def send(self, request: object, version: int | None = None) -> None:
         """Send a request; `receive` returns its response."""
         frame = self.exchange.request(request, None, version)
+        self._stream.begin()
         try:
             self._stream.send(frame)
         except OSError as error:
@@ -68,6 +69,11 @@ class BlockingConnection:
 
     def receive(self) -> Any:
         """The response to the oldest request in flight."""
+        self._stream.begin()
+        return self._received()
+
+    def _received(self) -> Any:
+        """The response, within what is left of the timeout."""
         try:
             response = self.exchange.response(self._frame())[1]
         except WireError as error:
@@ -86,7 +92,7 @@ class BlockingConnection:
             pass
 
     def set_timeout(self, seconds: float) -> None:
-        """How long later calls may take."""
+        """How long each later call may take."""
         self._stream.set_timeout(seconds)
 
     def __enter__(self) -> Self:
@@ -138,7 +144,7 @@ class BlockingDriver(PortsDriver):
         pause(seconds)
 
     async def within(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-        return await work  # its sockets have a timeout
+        return await work  # its calls have a timeout
 
     async def connect(self, address: Address) -> BlockingConnection:
         return self.open(address)

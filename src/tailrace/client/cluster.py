@@ -6,11 +6,12 @@ a response may have been executed: the caller of `retry` must only pass attempts
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from math import inf
 from typing import Any, Final, TypeVar
 
 from tailrace.client.cluster_map import UNKNOWN, ClusterMap, CoordinatorKey
 from tailrace.client.driver import Driver, Link
-from tailrace.client.faults import Refused, Unavailable, check
+from tailrace.client.faults import NoSuchPartition, Refused, Unavailable, check
 from tailrace.model.addresses import Address
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import PartitionName
@@ -48,10 +49,15 @@ class Limits:
     unknown_s: float = 3.0  # for a topic that no broker knows: it may just have been created
     pause_min_s: float = 0.02  # before the first retry
     pause_max_s: float = 1.0
+    metadata_max_age_s: float = 300.0  # after which a topic in use is looked up again: it may have more partitions
 
 
 class Retry(Exception):
     """Raised by an attempt that should be made again."""
+
+
+class Unanswered(Retry):
+    """A request was sent and got no response: the broker may have executed it."""
 
 
 class Cluster:
@@ -101,15 +107,18 @@ class Cluster:
         return link
 
     async def call(self, address: Address, request: object, within_s: float | None = None) -> Any:
-        """Send a request to one broker. `Retry` when it does not answer within `request_s`, or the time given: the
-        broker is forgotten until metadata or the bootstrap addresses name it again."""
+        """Send a request to one broker. `Retry` when there is no connection, `Unanswered` when it does not answer
+        within `request_s`, or the time given: the broker is forgotten until metadata or the bootstrap addresses name
+        it again."""
         within_s = self.limits.request_s if within_s is None else within_s
+        failure = Retry
         try:
             link = await self.link(address)
+            failure = Unanswered
             return await self.driver.within(within_s, link.call(request))
         except (OSError, TimeoutError) as error:
             self.drop(address)
-            raise Retry(f"{address} does not answer: {_reason(error)}") from None
+            raise failure(f"{address} does not answer: {_reason(error)}") from None
 
     def drop(self, address: Address) -> None:
         """Close the connection to a broker that does not answer."""
@@ -118,13 +127,18 @@ class Cluster:
             link.close()
         self.map.forget_address(address)
 
-    async def call_any(self, request: object) -> Any:
-        """Send a request to any broker: one that is connected, else those of the metadata, else the bootstrap ones."""
+    async def call_any(self, request: object, on_unanswered: Callable[[], None] = lambda: None) -> Any:
+        """Send a request to any broker: one that is connected, else those of the metadata, else the bootstrap ones.
+
+        `on_unanswered` is called for each broker that got the request and did not answer: it may have executed it.
+        """
         reasons = []
         for address in self.candidates():
             try:
                 return await self.call(address, request)
             except Retry as retry:
+                if isinstance(retry, Unanswered):
+                    on_unanswered()
                 reasons.append(str(retry))
         raise Retry("; ".join(reasons) or "there is no address to connect to")
 
@@ -144,9 +158,14 @@ class Cluster:
             response = await self.call_any(MetadataRequest(topics=wanted, allow_auto_topic_creation=create))
             assert isinstance(response, MetadataResponse)
             self.map.update(response)
+            self.map.note_update(response, self.driver.now())
             return response
 
         return await self.driver.share(("metadata", self, names, create), ask)
+
+    def is_stale(self, topic: str) -> bool:
+        """Whether the metadata of a topic is so old that it should be asked for again."""
+        return self.driver.now() - self.map.updated_at.get(topic, -inf) >= self.limits.metadata_max_age_s
 
     async def leader(self, partition: PartitionName, *, create: bool = False) -> Address:
         """The address of a partition's leader; `Retry` while there is none, `Refused` if the topic is not there."""
@@ -158,8 +177,7 @@ class Cluster:
             address = self.map.leader(partition)
         if address is None:
             if self.map.has_topic(partition.topic) and partition not in self.map.partitions(partition.topic):
-                what = f"find partition {partition.partition} of {partition.topic}"
-                raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, what)
+                raise NoSuchPartition(partition, self.map.partition_counts[partition.topic])
             raise Retry(f"{partition.topic}-{partition.partition} has no leader")
         return address
 

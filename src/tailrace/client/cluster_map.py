@@ -36,6 +36,7 @@ class ClusterMap:
         self.controller = NO_BROKER
         self.topic_ids: dict[str, Id] = {}
         self.partition_counts: dict[str, int] = {}
+        self.updated_at: dict[str, float] = {}  # by topic, when a broker last answered about it
         self._leaders: dict[PartitionName, Leader] = {}
         self._coordinators: dict[CoordinatorKey, Address] = {}
 
@@ -50,6 +51,10 @@ class ClusterMap:
         self.controller = BrokerId(response.controller_id)
         for topic in response.topics:
             self._update_topic(topic)
+
+    def note_update(self, response: MetadataResponse, now: float) -> None:
+        names = [one.name for one in response.topics if one.name is not None]
+        self.updated_at |= {name: now for name in names if self.has_topic(name)}
 
     def _update_topic(self, topic: TopicMetadata) -> None:
         if topic.name is None or topic.error_code not in (Error.NONE, *UNKNOWN):
@@ -71,6 +76,7 @@ class ClusterMap:
 
     def _forget_topic(self, name: str) -> None:
         self.topic_ids.pop(name, None)
+        self.updated_at.pop(name, None)
         for number in range(self.partition_counts.pop(name, 0)):
             self._leaders.pop(PartitionName(name, number), None)
 

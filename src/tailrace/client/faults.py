@@ -3,6 +3,7 @@
 Every message says what was attempted, and of which broker.
 """
 
+from tailrace.model.ids import PartitionName
 from tailrace.wire.errors import Error
 
 
@@ -38,6 +39,15 @@ class Refused(ClientError):
     @property
     def retriable(self) -> bool:
         return self.error.retriable
+
+
+class NoSuchPartition(Refused):
+    """A topic has fewer partitions than somebody thinks. Retriable, as a partition may just have been added."""
+
+    def __init__(self, partition: PartitionName, count: int) -> None:
+        what = f"find partition {partition.partition} of topic {partition.topic}"
+        found = f"it has {count} partition{'' if count == 1 else 's'}"
+        super().__init__(Error.UNKNOWN_TOPIC_OR_PARTITION, what, found)
 
 
 class AssignmentLost(ClientError):

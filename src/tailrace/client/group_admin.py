@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tailrace.client.admin import Results
-from tailrace.client.cluster import GROUP, Cluster
+from tailrace.client.cluster import GROUP, Cluster, Unanswered
 from tailrace.client.faults import Refused, check
 from tailrace.client.offsets import NO_OFFSET
 from tailrace.groups.consumer_protocol import VERSION_LAYOUT, ConsumerProtocolAssignment, version_of
@@ -16,9 +16,13 @@ from tailrace.model.frozen import frozen
 from tailrace.model.ids import NO_BROKER, BrokerId, PartitionName
 from tailrace.wire.compile import decode
 from tailrace.wire.errors import Error
-from tailrace.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedConsumerGroup
+from tailrace.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerMember,
+    DescribedConsumerGroup,
+)
 from tailrace.wire.messages.delete_groups import DeleteGroupsRequest
-from tailrace.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from tailrace.wire.messages.describe_groups import DescribedGroup, DescribedMember, DescribeGroupsRequest
 from tailrace.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from tailrace.wire.messages.offset_fetch import OffsetFetchRequest
 from tailrace.wire.primitives import WireError
@@ -67,7 +71,7 @@ async def describe_group(cluster: Cluster, group: str) -> GroupDescription | Non
         request = ConsumerGroupDescribeRequest(group_ids=(group,), include_authorized_operations=False)
         (found,) = (await cluster.call_coordinator(GROUP, group, request)).groups
         if found.error_code == Error.NONE:
-            return _consumer_group(found, await coordinator_id(cluster, group))
+            return _description(found, await coordinator_id(cluster, group))
         if found.error_code != Error.GROUP_ID_NOT_FOUND:
             cluster.check_coordinated(GROUP, group, found.error_code, what, found.error_message)
         answer = await cluster.call_coordinator(GROUP, group, DescribeGroupsRequest(groups=(group,)))
@@ -75,7 +79,7 @@ async def describe_group(cluster: Cluster, group: str) -> GroupDescription | Non
         if classic.error_code == Error.GROUP_ID_NOT_FOUND or classic.group_state == DEAD:
             return None
         cluster.check_coordinated(GROUP, group, classic.error_code, what, classic.error_message)
-        return _classic_group(classic, await coordinator_id(cluster, group))
+        return _description(classic, await coordinator_id(cluster, group))
 
     return await cluster.retry(what, ask)
 
@@ -85,52 +89,35 @@ async def coordinator_id(cluster: Cluster, group: str) -> BrokerId:
     return next((one for one, known in cluster.map.brokers.items() if known == address), NO_BROKER)
 
 
-def _consumer_group(found: DescribedConsumerGroup, coordinator: BrokerId) -> GroupDescription:
-    members = tuple(
-        MemberDescription(
-            id=one.member_id,
-            client_id=one.client_id,
-            host=one.client_host,
-            partitions=tuple(
-                PartitionName(topic.topic_name, number)
-                for topic in one.assignment.topic_partitions
-                for number in topic.partitions
-            ),
-        )
-        for one in found.members
-    )
+def _description(found: DescribedConsumerGroup | DescribedGroup, coordinator: BrokerId) -> GroupDescription:
+    if isinstance(found, DescribedGroup):
+        protocol, assignor = "classic", found.protocol_data
+    else:
+        protocol, assignor = "consumer", found.assignor_name
     return GroupDescription(
         id=found.group_id,
-        type="consumer",
+        type=protocol,
         state=found.group_state,
-        assignor=found.assignor_name,
+        assignor=assignor,
         coordinator=coordinator,
-        members=members,
+        members=tuple(
+            MemberDescription(
+                id=one.member_id, client_id=one.client_id, host=one.client_host, partitions=_partitions(one)
+            )
+            for one in found.members
+        ),
     )
 
 
-def _classic_group(found: DescribedGroup, coordinator: BrokerId) -> GroupDescription:
-    members = tuple(
-        MemberDescription(
-            id=one.member_id,
-            client_id=one.client_id,
-            host=one.client_host,
-            partitions=_assigned(bytes(one.member_assignment)),
-        )
-        for one in found.members
-    )
-    return GroupDescription(
-        id=found.group_id,
-        type="classic",
-        state=found.group_state,
-        assignor=found.protocol_data,
-        coordinator=coordinator,
-        members=members,
-    )
+def _partitions(member: ConsumerMember | DescribedMember) -> tuple[PartitionName, ...]:
+    if isinstance(member, DescribedMember):
+        return _decoded(bytes(member.member_assignment))
+    topics = member.assignment.topic_partitions
+    return tuple(PartitionName(one.topic_name, number) for one in topics for number in one.partitions)
 
 
-def _assigned(data: bytes) -> tuple[PartitionName, ...]:
-    """The partitions of a classic member; none if its assignment is not that of a consumer."""
+def _decoded(data: bytes) -> tuple[PartitionName, ...]:
+    """The assignment of a classic member; no partitions if it is not that of a consumer."""
     if not data:
         return ()
     try:
@@ -158,7 +145,11 @@ async def all_committed_offsets(cluster: Cluster, group: str) -> dict[PartitionN
 
 
 async def delete_groups(cluster: Cluster, names: Sequence[str]) -> Results:
-    """Delete groups without members, and their offsets; for each the `Refused`, or None."""
+    """Delete groups without members, and their offsets; for each the `Refused`, or None.
+
+    A group that a repeated request does not find any more was deleted by the first one, whose response was lost: see
+    `admin`.
+    """
     results: Results = {}
     for name in dict.fromkeys(names):
         try:
@@ -170,8 +161,16 @@ async def delete_groups(cluster: Cluster, names: Sequence[str]) -> Results:
 
 
 async def _delete_group(cluster: Cluster, name: str) -> None:
+    may_be_deleted = False
+
     async def ask() -> None:
-        (answer,) = (await cluster.call_coordinator(GROUP, name, DeleteGroupsRequest(groups_names=(name,)))).results
-        cluster.check_coordinated(GROUP, name, answer.error_code, f"delete group {name}")
+        nonlocal may_be_deleted
+        try:
+            (answer,) = (await cluster.call_coordinator(GROUP, name, DeleteGroupsRequest(groups_names=(name,)))).results
+        except Unanswered:
+            may_be_deleted = True
+            raise
+        if not (may_be_deleted and answer.error_code == Error.GROUP_ID_NOT_FOUND):
+            cluster.check_coordinated(GROUP, name, answer.error_code, f"delete group {name}")
 
     await cluster.retry(f"delete group {name}", ask)

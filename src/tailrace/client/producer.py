@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from tailrace.client.batching import Batch, BatchLimits, Outbox, size_of
 from tailrace.client.cluster import Cluster, Retry
-from tailrace.client.faults import ClientError, Refused, error_of
+from tailrace.client.faults import ClientError, NoSuchPartition, Refused, Unavailable, error_of
 from tailrace.client.partitioning import partition_of
 from tailrace.client.transactions import (
     NO_IDENTITY,
@@ -88,7 +88,9 @@ class Producer:
         self._failed = ""  # why the open transaction can only be aborted
         self.fenced = ""  # why this producer can do nothing any more
         self._needs_epoch = False  # sequence numbers are lost: begin anew once no batch is uncertain
+        self._is_beginning = False  # an epoch is asked for: until it is there, nothing is sent
         self._sticky: dict[str, int] = {}  # by topic, the partition of records without a key
+        self._looking_up: dict[str, None] = {}  # topics whose metadata is old
         self._wake = asyncio.Event()
         self._room = asyncio.Event()  # set when a batch is done
         self._requests: dict[asyncio.Task[None], None] = {}
@@ -111,7 +113,10 @@ class Producer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> "asyncio.Future[Written]":
-        """Add a record to the buffer; the future has its offset once it is committed."""
+        """Add a record to the buffer; the future has its offset once it is committed.
+
+        A partition that the topic does not have is refused after `unknown_s`: until then it may have just been added.
+        """
         stamp = self._cluster.driver.wall_ms() if timestamp_ms is None else timestamp_ms
         if not isinstance(value, bytes | None) or not isinstance(key, bytes | None):
             raise TypeError("the value and the key of a record are bytes, or None")
@@ -131,6 +136,10 @@ class Producer:
         self._outbox.add(target, record, written, self._now())
         self._wake.set()
         return written
+
+    @property
+    def unacknowledged_bytes(self) -> int:
+        return self._outbox.size
 
     async def flush(self) -> None:
         """Wait until every record that was sent so far is acknowledged or has failed."""
@@ -221,10 +230,9 @@ class Producer:
     async def close(self) -> None:
         """Flush, then stop; what cannot be sent within its delivery time fails."""
         self._closed = True
-        if self._task is None:
-            return
-        await self.flush()
-        self._task.cancel()
+        if self._task is not None:
+            await self.flush()
+            self._task.cancel()
         for request in list(self._requests):
             request.cancel()
 
@@ -237,9 +245,21 @@ class Producer:
             first = PartitionName(topic, 0)
             await self._cluster.retry(f"find topic {topic}", lambda: self._leader(first))
             count = self._cluster.map.partition_counts[topic]
+        elif self._cluster.is_stale(topic) and topic not in self._looking_up:
+            self._looking_up[topic] = None
+            self._spawn(self._look_up(topic))
         if key is not None:
             return partition_of(key, count)
         return self._sticky.setdefault(topic, int(self._cluster.driver.jitter(0, count)) % count)
+
+    async def _look_up(self, topic: str) -> None:
+        """Ask for the metadata of a topic again, while records are sent by what is known."""
+        try:
+            await self._cluster.refresh([topic])
+        except (Retry, ClientError):
+            await self._cluster.driver.sleep(self._cluster.limits.pause_max_s)  # then the next record asks again
+        finally:
+            del self._looking_up[topic]
 
     async def _leader(self, partition: PartitionName) -> Address:
         return await self._cluster.leader(partition, create=self._options.creates_topics)
@@ -249,11 +269,14 @@ class Producer:
     async def _run(self) -> None:
         while True:
             self._fail_expired()
-            if self._needs_identity:
-                await self._begin_epoch()
+            if self._needs_identity and not self._is_beginning:
+                self._is_beginning = True
+                self._spawn(self._begin_epoch())
             self._wake.clear()
-            self._send_due()
-            due_at = min(self._outbox.next_due_at(uncertain_only=self._needs_epoch), self._outbox.next_expiry())
+            due_at = self._outbox.next_expiry()
+            if not self._is_beginning:
+                self._send_due()
+                due_at = min(self._outbox.next_due_at(uncertain_only=self._needs_epoch), self._outbox.next_expiry())
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if due_at == inf else due_at - self._now()):
                     await self._wake.wait()
@@ -261,24 +284,29 @@ class Producer:
     @property
     def _needs_identity(self) -> bool:
         """Whether an epoch must begin now; those of a transactional producer begin before its transactions."""
-        if self._options.transactional_id is not None:
+        if self._options.transactional_id is not None or not len(self._outbox):
             return False
         return self._identity is None or (self._needs_epoch and not self._outbox.has_uncertain)
 
     async def _begin_epoch(self) -> None:
-        """Get a producer id, or the next epoch of the one that there is."""
-        before, within_s = self._identity or NO_IDENTITY, self._options.limits.delivery_s
+        """Get a producer id, or the next epoch of the one that there is. Records expire meanwhile, each in its time."""
+        before, within_s = self._identity or NO_IDENTITY, self._options.limits.delivery_s / 2
         try:
             self._identity = await begin_epoch(self._cluster, None, before, within_s=within_s)
-        except ClientError as error:
+            self._needs_epoch = False
+            self._outbox.restart_sequences()
+        except Unavailable as error:  # the next attempt begins at once; records that expire have the reason
+            for batch in self._outbox.waiting():
+                batch.problem = str(error)
+        except Exception as error:
             if self._identity is not None and isinstance(error, Refused):
                 self._identity = None  # its epochs have run out, or the broker does not know it: take a new id
-            else:
+            else:  # also after a bug: nobody else would answer for these records
                 for batch in self._outbox.abandon():
-                    self._fail(batch, str(error))
-            return
-        self._needs_epoch = False
-        self._outbox.restart_sequences()
+                    self._fail(batch, str(error) if isinstance(error, ClientError) else f"no producer id: {error!r}")
+        finally:
+            self._is_beginning = False
+            self._wake.set()
 
     def _send_due(self) -> None:
         """Send every batch that is due, to each leader in one request."""
@@ -324,7 +352,11 @@ class Producer:
         except Retry as retry:
             self._retry(batch, str(retry))
         except Refused as refused:
-            if refused.retriable:
+            if isinstance(refused, NoSuchPartition):
+                batch.missing_since = min(batch.missing_since, self._now())
+            if self._now() - batch.missing_since >= self._cluster.limits.unknown_s:
+                self._refuse(batch, refused)
+            elif refused.retriable:
                 self._retry(batch, str(refused))
             else:
                 self._refuse(batch, refused)
@@ -433,7 +465,8 @@ class Producer:
         for batch in self._outbox.expire(self._now()):
             self._needs_epoch = self._needs_epoch or batch.uncertain
             within_s = self._options.limits.delivery_s
-            why = f"cannot write to {batch.partition.topic} within {within_s:g} s: {batch.problem or 'it was not sent'}"
+            unsent = "there is no producer epoch yet" if self._is_beginning else "it was not sent"
+            why = f"cannot write to {batch.partition.topic} within {within_s:g} s: {batch.problem or unsent}"
             self._fail(batch, why, may_be_written=batch.uncertain)
 
     def _fail(self, batch: Batch, why: str, *, may_be_written: bool = False) -> None:

@@ -204,6 +204,8 @@ class ShareConsumer:
         self._membership.check()
         if self._router is not None and self._router.done():
             self._router.result()
+        for broker in self._brokers.values():
+            broker.check()
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from tailrace.client.cluster import Cluster, Retry
 from tailrace.client.faults import ClientError, NotAcknowledged, Refused, Unsupported, error_of
 from tailrace.client.shares.acknowledgements import MOVED, Acknowledgements, Decision, Settled
-from tailrace.client.shares.acquired import acquired
+from tailrace.client.shares.acquired import AcquiredRecords
 from tailrace.client.shares.message import Message, Outcome
 from tailrace.client.shares.session import FetchLimits, ShareSession
 from tailrace.model.addresses import Address
@@ -28,7 +28,6 @@ PAUSE_S: Final = 0.1  # before a broker is asked again after an error
 SHARE_FETCH: Final = 78
 SHARE_ACKNOWLEDGE: Final = 79
 FULL_VERSION: Final = 2  # of both: with acquire modes and renewals, as Kafka has since 4.2
-SESSION_LOST: Final = (Error.SHARE_SESSION_NOT_FOUND, Error.INVALID_SHARE_SESSION_EPOCH)
 
 Request = ShareFetchRequest | ShareAcknowledgeRequest
 
@@ -103,10 +102,12 @@ class ShareFetching:
         self._consuming = consuming
         self._renews_locks = renews_locks
         self._said = Acknowledgements()
+        self._acquired: dict[TopicPartition, AcquiredRecords] = {}
         self._retry_at = -inf
         self._wake = asyncio.Event()
         self._is_closing = False
         self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task.add_done_callback(lambda _: consuming.changed())
 
     # What the consumer does
 
@@ -119,6 +120,11 @@ class ShareFetching:
     def is_awaited(self) -> bool:
         """Whether somebody waits for the result of an acknowledgement that is not sent yet."""
         return any(one.token is not None and one.token.done is not None for one in self._said)
+
+    def check(self) -> None:
+        """Raise what ended the task, if anything did."""
+        if self._task.done():
+            self._task.result()
 
     def wake(self) -> None:
         self._wake.set()
@@ -257,8 +263,7 @@ class ShareFetching:
         if code is not Error.NONE:
             self._session.reset()
             self._settle(self._said.refused(code, now))
-            if code not in SESSION_LOST:
-                self._retry_at = now + self._driver.jitter(0.5, 1.0) * PAUSE_S
+            self._retry_at = now + self._driver.jitter(0.5, 1.0) * PAUSE_S
             if not code.retriable:
                 self._consuming.failed(Refused(code, f"fetch from {self.address}", response.error_message))
             return
@@ -292,7 +297,7 @@ class ShareFetching:
         if not answer.acquired_records or name is None:
             return
         try:
-            found = acquired(answer)
+            found = self._acquired.setdefault(partition, AcquiredRecords()).of(answer)
         except ClientError as failure:
             self._consuming.failed(failure)
             return

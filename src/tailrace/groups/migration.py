@@ -12,11 +12,11 @@ from dataclasses import replace
 from tailrace.groups.classic.group import ClassicGroup
 from tailrace.groups.classic.member import ClassicMember
 from tailrace.groups.classic.states import State
+from tailrace.groups.consumer.classic_members import classic_profile
 from tailrace.groups.consumer.draft import Draft
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.consumer.member import ConsumerMember, CurrentAssignment, Profile
+from tailrace.groups.consumer.member import ConsumerMember, CurrentAssignment
 from tailrace.groups.consumer.partition_sets import PartitionSet
-from tailrace.groups.consumer.records import ClassicMemberMetadata, ClassicProtocol
 from tailrace.groups.consumer_protocol import (
     CONSUMER_PROTOCOL,
     decode_assignment,
@@ -65,23 +65,7 @@ def _subscription(group: ClassicGroup, member: ClassicMember) -> bytes:
 
 def _add_classic_member(draft: Draft, group: ClassicGroup, member: ClassicMember, owned: PartitionSet) -> None:
     subscription = decode_subscription(_subscription(group, member))
-    profile = Profile(
-        instance_id=member.instance_id,
-        rack_id=subscription.rack_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        subscribed_topic_names=tuple(sorted(dict.fromkeys(subscription.topics))),
-        subscribed_topic_regex=None,
-        rebalance_timeout_ms=member.rebalance_timeout_ms,
-        server_assignor=None,
-        classic_member_metadata=ClassicMemberMetadata(
-            session_timeout_ms=member.session_timeout_ms,
-            supported_protocols=tuple(
-                ClassicProtocol(name=name, metadata=data) for name, data in member.protocols.items()
-            ),
-        ),
-    )
-    draft.set_profile(member.id, profile)
+    draft.set_profile(member.id, classic_profile(member, member.instance_id, subscription))
     draft.set_target(member.id, owned)
     draft.set_current(
         member.id, CurrentAssignment(epoch=group.generation, previous_epoch=group.generation, assigned=owned)

@@ -30,7 +30,8 @@ from tailrace.model.ids import PartitionName
 def live_records_max(machine: ReplayedGroups) -> int:
     """An upper bound on the number of records that the live state takes."""
     members = sum(len(group.members) for group in machine.groups.values())
-    return 3 * len(machine.groups) + 4 * members + sum(len(places) for places in machine.offsets.values())
+    groups = sum(3 if isinstance(group, ShareGroup) else 2 for group in machine.groups.values())
+    return groups + 4 * members + sum(len(places) for places in machine.offsets.values())
 
 
 def rewrite_groups(machine: ReplayedGroups, group_ids: Sequence[str], turn: GroupTurn) -> list[str]:

@@ -10,9 +10,19 @@ T = TypeVar("T")
 
 class LoopThread:
     def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._is_ready = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
+        self._is_ready.wait()
+
+    def _serve(self) -> None:
+        with asyncio.Runner() as runner:  # which cancels what is left at the end
+            runner.run(self._until_closed())
+
+    async def _until_closed(self) -> None:
+        self._loop, self._closed = asyncio.get_running_loop(), asyncio.Event()
+        self._is_ready.set()
+        await self._closed.wait()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of a coroutine, which runs on the loop. It is cancelled if the caller is interrupted."""
@@ -25,14 +35,5 @@ class LoopThread:
 
     def close(self) -> None:
         """Cancel what still runs on the loop, and end the thread."""
-        self.run(_cancel_others())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._closed.set)
         self._thread.join()
-        self._loop.close()
-
-
-async def _cancel_others() -> None:
-    others = [one for one in asyncio.all_tasks() if one is not asyncio.current_task()]
-    for one in others:
-        one.cancel()
-    await asyncio.gather(*others, return_exceptions=True)

@@ -6,12 +6,13 @@ the backlog of the socket. While they wait, a handshake that has lasted for `HAN
 """
 
 import asyncio
+import errno
 import logging
 import socket
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from tailrace.ports.tls import SystemTls, Tls, TlsFiles
 
@@ -53,15 +54,13 @@ class Net(Protocol):
 
 
 class SystemListener:
-    def __init__(self, server: asyncio.Server) -> None:
-        self._server = server
-
-    @property
-    def port(self) -> int:
-        return int(self._server.sockets[0].getsockname()[1])
+    def __init__(self, port: int, servers: list[asyncio.Server]) -> None:
+        self.port = port
+        self._servers = servers
 
     def close(self) -> None:
-        self._server.close()
+        for server in self._servers:
+            server.close()
 
 
 class TlsListener:
@@ -171,11 +170,13 @@ class SystemNet:
         return SystemTls(files)
 
     async def listen(self, factory: Factory, host: str, port: int, tls: Tls | None = None) -> Listener:
+        sockets = await _bind(host, port)
         if tls is not None:
             assert isinstance(tls, SystemTls)
-            return TlsListener(await _bind(host, port), factory, tls)
-        server = await asyncio.get_running_loop().create_server(factory, host, port, backlog=BACKLOG_MAX)
-        return SystemListener(server)
+            return TlsListener(sockets, factory, tls)
+        loop, bound_port = asyncio.get_running_loop(), int(sockets[0].getsockname()[1])
+        servers = [await loop.create_server(factory, sock=one, backlog=BACKLOG_MAX) for one in sockets]
+        return SystemListener(bound_port, servers)
 
     async def connect(self, factory: Callable[[], P], host: str, port: int, tls: Tls | None = None) -> P:
         loop = asyncio.get_running_loop()
@@ -198,25 +199,50 @@ class SystemNet:
 
 
 async def _bind(host: str, port: int) -> list[socket.socket]:
-    """Listening sockets for each address of the host, all on the same port."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    """Listening sockets for each address of the host that this machine has, all on the same port.
+
+    `localhost` may have an address of IPv6 where that is off. A port that is in use is an error on any of them:
+    clients would reach this broker or another program, as it happens.
+    """
+    found = await asyncio.get_running_loop().getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
     sockets: list[socket.socket] = []
+    missing: dict[str, OSError] = {}  # by address
     try:
         for family, kind, protocol, _, address in dict.fromkeys(found):
-            listening = socket.socket(family, kind, protocol)
-            sockets.append(listening)
-            listening.setblocking(False)
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            shared_port = sockets[0].getsockname()[1] if len(sockets) > 1 else port
-            listening.bind((address[0], shared_port, *address[2:]))
-            listening.listen(BACKLOG_MAX)
+            shared_port = sockets[0].getsockname()[1] if sockets else port
+            try:
+                sockets.append(_listening(family, kind, protocol, (address[0], shared_port, *address[2:])))
+            except OSError as error:
+                if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    raise
+                missing[str(address[0])] = error
     except BaseException:
         for listening in sockets:
             listening.close()
         raise
+    if not sockets:
+        reasons = "; ".join(f"{name}: {why.strerror}" for name, why in missing.items())
+        raise OSError(next(iter(missing.values())).errno, reasons)
+    for name, why in missing.items():
+        logger.warning("not listening on %s, an address of %s: %s", name, host, why.strerror)
     return sockets
+
+
+def _listening(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> socket.socket:
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setblocking(False)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.bind(address)
+        listening.listen(BACKLOG_MAX)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
 
 
 def tls_problem(error: OSError) -> str:

@@ -33,7 +33,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.interop.client import BASICS, DEADLINE_S, Code, Refused, TlsOptions
+from tests.interop.client import CURRENT, DEADLINE_S, Code, Refused, TlsOptions
 from tests.interop.drivers.confluent_groups import ConfluentGroups
 from tests.interop.drivers.confluent_refusals import only, surfaced
 from tests.interop.drivers.confluent_shares import ConfluentShares
@@ -92,18 +92,7 @@ def _received(message: Delivered) -> Received:
 
 class Confluent(ConfluentGroups, ConfluentShares, ConfluentTransactions):
     name = "confluent-kafka"
-    also = BASICS | {
-        "TLS",
-        "asks the next coordinator again",
-        "consumer protocol",
-        "cooperative-sticky",
-        "default counts",
-        "describing creates nothing",
-        "error when a name is bad",
-        "leaves for a while",
-        "null headers",
-        "topic ids",
-    }
+    also = CURRENT | {"TLS"}
 
     def __init__(self, bootstrap: str, tls: TlsOptions | None = None) -> None:
         super().__init__(bootstrap, tls)

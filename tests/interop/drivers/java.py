@@ -6,7 +6,7 @@ from typing import Literal
 
 from benchmarks.jars import KAFKA_VERSION
 from tests.interop import toolchains
-from tests.interop.client import BASICS
+from tests.interop.client import CURRENT
 from tests.interop.drivers.java_transactions import JavaTransactions
 from tests.interop.drivers.program import Groups, ProgramReader, ShareGroups, Topics, Writer
 from tests.interop.messages import Reading, Received
@@ -16,20 +16,7 @@ from tests.interop.shapes import ClusterShape, QuorumShape, Setting
 class Java(Writer, Topics, Groups, ShareGroups, JavaTransactions):
     name = "Java"
     tools = ("java", "javac", "mvn")
-    also = BASICS | {
-        "asks the next coordinator again",
-        "consumer protocol",
-        "cooperative-sticky",
-        "default counts",
-        "describing creates nothing",
-        "error when a name is bad",
-        "leaves for a while",
-        "null headers",
-        "renews locks",
-        "single records",
-        "topic ids",
-        "workers",
-    }
+    also = CURRENT | {"renews locks", "single records", "workers"}
 
     @classmethod
     def command(cls) -> list[str]:

@@ -6,24 +6,24 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
+// outcome is that of a request without a result: it failed, or the broker refused it.
+func outcome[T interface{ Error() error }](answer T, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return nil, answer.Error()
+}
+
 func createTopic(own *session, within context.Context, wanted asked) (any, error) {
 	create := own.admin.CreateTopics
 	if wanted.ValidateOnly {
 		create = own.admin.ValidateCreateTopics
 	}
-	made, err := create(within, wanted.Partitions, wanted.Replication, wanted.Settings, wanted.Topic)
-	if err != nil {
-		return nil, err
-	}
-	return nil, made.Error()
+	return outcome(create(within, wanted.Partitions, wanted.Replication, wanted.Settings, wanted.Topic))
 }
 
 func deleteTopic(own *session, within context.Context, wanted asked) (any, error) {
-	gone, err := own.admin.DeleteTopics(within, wanted.Topic)
-	if err != nil {
-		return nil, err
-	}
-	return nil, gone.Error()
+	return outcome(own.admin.DeleteTopics(within, wanted.Topic))
 }
 
 func listTopics(own *session, within context.Context, _ asked) (any, error) {
@@ -55,11 +55,7 @@ func createPartitions(own *session, within context.Context, wanted asked) (any, 
 	if wanted.ValidateOnly {
 		create = own.admin.ValidateUpdatePartitions
 	}
-	made, err := create(within, wanted.Total, wanted.Topic)
-	if err != nil {
-		return nil, err
-	}
-	return nil, made.Error()
+	return outcome(create(within, wanted.Total, wanted.Topic))
 }
 
 func listGroups(own *session, within context.Context, _ asked) (any, error) {
@@ -108,17 +104,9 @@ func commit(own *session, within context.Context, wanted asked) (any, error) {
 	for partition, at := range wanted.Offsets {
 		offsets.Add(kadm.Offset{Topic: wanted.Topic, Partition: partition, At: at, LeaderEpoch: -1})
 	}
-	done, err := own.admin.CommitOffsets(within, wanted.Group, offsets)
-	if err != nil {
-		return nil, err
-	}
-	return nil, done.Error()
+	return outcome(own.admin.CommitOffsets(within, wanted.Group, offsets))
 }
 
 func deleteGroup(own *session, within context.Context, wanted asked) (any, error) {
-	gone, err := own.admin.DeleteGroups(within, wanted.Group)
-	if err != nil {
-		return nil, err
-	}
-	return nil, gone.Error()
+	return outcome(own.admin.DeleteGroups(within, wanted.Group))
 }

@@ -9,13 +9,7 @@ import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.common.ElectionType;
 
 /** Brokers, the metadata's quorum, what lies on disks, who leads. */
-final class Cluster {
-    private final Admin admin;
-
-    Cluster(Admin admin) {
-        this.admin = admin;
-    }
-
+record Cluster(Admin admin) {
     void offer(Map<String, Call> calls) {
         calls.put("describe_cluster", this::describe);
         calls.put("describe_quorum", this::quorum);

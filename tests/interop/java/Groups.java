@@ -8,13 +8,7 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 
 /** Consumer groups as an administrator sees and changes them. */
-final class Groups {
-    private final Admin admin;
-
-    Groups(Admin admin) {
-        this.admin = admin;
-    }
-
+record Groups(Admin admin) {
     void offer(Map<String, Call> calls) {
         calls.put("list_groups", this::list);
         calls.put("describe_group", this::describe);

@@ -11,15 +11,9 @@ import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.common.config.ConfigResource;
 
 /** The settings of topics and brokers, shown and changed. */
-final class TopicSettings {
+record TopicSettings(Admin admin) {
     private static final Set<ConfigEntry.ConfigSource> own = Set.of(
         ConfigEntry.ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigEntry.ConfigSource.DYNAMIC_BROKER_CONFIG);
-
-    private final Admin admin;
-
-    TopicSettings(Admin admin) {
-        this.admin = admin;
-    }
 
     void offer(Map<String, Call> calls) {
         calls.put("topic_settings", asked -> shown(ConfigResource.Type.TOPIC, asked.get("topic").asText()));

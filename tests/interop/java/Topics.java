@@ -20,13 +20,7 @@ import org.apache.kafka.common.TopicCollection;
 import org.apache.kafka.common.Uuid;
 
 /** Topics, partitions and offsets as an administrator sees and changes them. */
-final class Topics {
-    private final Admin admin;
-
-    Topics(Admin admin) {
-        this.admin = admin;
-    }
-
+record Topics(Admin admin) {
     void offer(Map<String, Call> calls) {
         calls.put("create_topic", this::create);
         calls.put("create_assigned", this::createAssigned);

@@ -8,13 +8,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 
 /** Messages go in, with any of a producer's settings. */
-final class Writing {
-    private final String bootstrap;
-
-    Writing(String bootstrap) {
-        this.bootstrap = bootstrap;
-    }
-
+record Writing(String bootstrap) {
     void offer(Map<String, Call> calls) {
         calls.put("produce", this::produce);
     }

@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import ssl
 import threading
 import time
@@ -141,6 +142,25 @@ def test_a_broker_joins_through_a_listener_with_tls(authority: Authority) -> Non
     secured = settings(authority, "kafka:SSL,peer:SSL")
     with Broker(**secured) as first, Broker(join=first.bootstrap, **secured) as second:
         assert second.port != first.port
+
+
+def test_a_hang_up_during_the_start_is_remembered(authority: Authority) -> None:
+    secured = settings(authority, "kafka:SSL,peer:SSL")
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    second = Broker(join=f"127.0.0.1:{port}", join_timeout_ms=60_000, **secured)
+    second.launch()
+    try:
+        wait_until(lambda: "joining the cluster failed" in second.log)
+        hang_up(second, "will load the certificates again when it is up", 1)
+        with Broker(kafka_port=port, **secured):
+            second.wait_until_ready()
+            wait_until(lambda: "loaded the certificates of the kafka listener again" in second.log)
+            hang_up(second, "loaded the certificates of the kafka listener again", 2)
+            second.stop()
+    finally:
+        second.kill()
+        second.close()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tailrace.cli.app import app
 from tailrace.testing import Broker
 from tests.unit.cli.program import DEAD_ADDRESS, environment, run_tailrace
 
-GROUPS_WITH_EXAMPLES = (("topic",), ("group",), ("transaction",), ("log",))
+GROUPS_WITH_EXAMPLES = (("topic",), ("group",), ("queue",), ("transaction",), ("log",))
 
 
 def commands_of(application: typer.Typer, *prefix: str) -> Iterator[tuple[str, ...]]:
@@ -56,6 +56,11 @@ def test_the_list_of_commands_is_complete() -> None:
         (("topic", "list", "--bootstrap", "localhost"), "HOST:PORT"),
         (("topic", "list", "--bootstrap", "127.0.0.1:99999"), "from 1 to 65535"),
         (("topic", "create", "a", "b", "a"), "a is named twice"),
+        (("queue", "create", "q", "--lock", "30"), "--lock 30"),
+        (("queue", "create", "q", "--dead-letters", "q"), "its own dead letter topic"),
+        (("queue", "send", "q", "--header", "x"), "NAME=VALUE"),
+        (("queue", "take", "q", "--exec", "true", "--no-ack"), "exclude each other"),
+        (("queue", "take", "q", "--workers", "2"), "--exec"),
         (("bench", "--only", "consume"), "--topic"),
         (("serve", "--kafka-port", "70000"), "from 0 to 65535"),
         (("serve", "--join", "here"), "HOST:PORT"),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from tailrace.client.offsets import committed_offsets
 from tailrace.client.producer import Producer
 from tailrace.model.ids import PartitionName
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
-from tests.unit.broker.simulated import Brokers
+from tests.unit.broker.simulated import Brokers, simulated
 from tests.unit.client.simulated_client import SimulatedClient
 
 Protocol = Literal["classic", "consumer"]
@@ -26,6 +27,7 @@ QUICK_GROUPS: dict[str, Any] = {
     "group_consumer_heartbeat_interval_ms": 100,
     "group_consumer_session_timeout_ms": 2000,
 }
+QUICK_MEMBER: dict[str, Any] = {"session_timeout_ms": 2000, "heartbeat_interval_ms": 100}
 both = pytest.mark.parametrize("protocol", ["classic", "consumer"])
 
 
@@ -36,12 +38,7 @@ class Application:
         self.name = name
         self.brokers = brokers
         self.processed = processed
-        quick: dict[str, Any] = {
-            "session_timeout_ms": 2000,
-            "heartbeat_interval_ms": 100,
-            "rebalance_timeout_ms": 5000,
-            "commit_interval_s": 0.2,
-        }
+        quick: dict[str, Any] = {**QUICK_MEMBER, "rebalance_timeout_ms": 5000, "commit_interval_s": 0.2}
         bootstrap = ",".join(f"b{one}" for one in brokers.ids)
         self.client = SimulatedClient(brokers.world, bootstrap, name=name)
         self.options = GroupOptions(**{**quick, **options})
@@ -111,5 +108,50 @@ def shared(*applications: Application) -> bool:
     return sorted(owned) == EVERY and all(application.assignment for application in applications)
 
 
-def coordinator(brokers: Brokers) -> int:
-    return next(one for one in brokers.ids if brokers.replica(one, "__consumer_offsets").leads)
+class Group:
+    """Group g and topic t that it reads: where its records come from, its members, and what they have processed."""
+
+    def __init__(self, brokers: Brokers, protocol: Protocol) -> None:
+        self.brokers = brokers
+        self.protocol = protocol
+        self.source = Source(brokers)
+        self.processed: Counter[tuple[int, int]] = Counter()
+
+    @property
+    def coordinator(self) -> int:
+        return next(one for one in self.brokers.ids if self.brokers.replica(one, "__consumer_offsets").leads)
+
+    def start(self, name: str, **options: Any) -> Application:
+        return Application(self.brokers, name, self.processed, protocol=self.protocol, **options)
+
+    def consumer(self, name: str, **options: Any) -> tuple[SimulatedClient, GroupConsumer]:
+        """A member that polls only when the test does."""
+        client = SimulatedClient(self.brokers.world, "b1", name=name)
+        quick = GroupOptions(protocol=self.protocol, **{**QUICK_MEMBER, **options})
+        return client, GroupConsumer(client.cluster, "g", ["t"], quick)
+
+    async def until_shared(self, *applications: Application, within_seconds: float = 20.0) -> None:
+        await self.brokers.until(lambda: shared(*applications), within_seconds=within_seconds)
+
+    def all_is_processed(self) -> bool:
+        return all(self.processed[one] for one in self.source.written)
+
+    async def until_processed(self, within_seconds: float = 20.0) -> None:
+        await self.brokers.until(self.all_is_processed, within_seconds=within_seconds)
+
+
+def with_group(
+    count: int = 1, partitions: int = PARTITIONS, **settings: Any
+) -> Callable[[Callable[[Group], Awaitable[None]]], Callable[..., None]]:
+    """A test that gets a group on so many fresh brokers, in each of the two protocols."""
+
+    def decorate(test: Callable[[Group], Awaitable[None]]) -> Callable[..., None]:
+        async def play(brokers: Brokers, protocol: Protocol) -> None:
+            await make_topic(brokers, partitions)
+            await test(Group(brokers, protocol))
+
+        play.__name__, play.__doc__, play.__module__ = test.__name__, test.__doc__, test.__module__
+        run: Callable[..., None] = both(simulated(count=count, **QUICK_GROUPS, **settings)(play))
+        return run
+
+    return decorate

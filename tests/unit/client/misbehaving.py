@@ -8,13 +8,16 @@ import random
 from typing import Any, Final
 
 from tailrace.client.groups.subscriptions import encode_assignment, encode_subscription
-from tailrace.model.ids import NO_ID, Id, PartitionName
+from tailrace.model.ids import Id, PartitionName
+from tailrace.records.build import build_batch
+from tailrace.records.record import NewRecord
 from tailrace.testing.simulation import Machine
 from tailrace.wire.compile import decode, encode, is_flexible
 from tailrace.wire.errors import Error
 from tailrace.wire.framing import LENGTH_BYTES, LENGTH_LAYOUT, FramedProtocol, FrameError
 from tailrace.wire.headers import read_request_header, response_header
 from tailrace.wire.messages import MESSAGES
+from tailrace.wire.messages import share_group_heartbeat as shared
 from tailrace.wire.messages.api_versions import ApiRange, ApiVersionsResponse
 from tailrace.wire.messages.consumer_group_heartbeat import Assignment, ConsumerGroupHeartbeatResponse, OwnedTopic
 from tailrace.wire.messages.fetch import FetchResponse, PartitionFetched, TopicFetched
@@ -27,10 +30,22 @@ from tailrace.wire.messages.metadata import BrokerMetadata, MetadataResponse, Pa
 from tailrace.wire.messages.offset_commit import OffsetCommitResponse
 from tailrace.wire.messages.offset_fetch import FetchedPartition, FetchedTopic, OffsetFetchResponse
 from tailrace.wire.messages.produce import PartitionProduced, ProduceResponse, TopicProduced
+from tailrace.wire.messages.share_acknowledge import (
+    PartitionAcknowledged,
+    ShareAcknowledgeResponse,
+    TopicAcknowledged,
+)
+from tailrace.wire.messages.share_fetch import (
+    AcquiredRecords,
+    PartitionShareFetched,
+    ShareFetchResponse,
+    TopicShareFetched,
+)
 from tailrace.wire.messages.sync_group import SyncGroupResponse
 
 PORT: Final = 9092
-TOPIC_IDS: Final = (NO_ID, NO_ID, Id(b"u" * 16))  # that of topic t in all metadata, and one that nobody knows
+TOPIC_ID: Final = Id(b"t" * 16)
+TOPIC_IDS: Final = (TOPIC_ID, TOPIC_ID, Id(b"u" * 16))  # that of topic t in all metadata, and one that nobody knows
 FLEXIBLE_SINCE: Final = {
     key: next((one for one in range(pair.versions.first, pair.versions.last + 1) if is_flexible(pair.request, one)), 99)
     for key, pair in MESSAGES.items()
@@ -95,7 +110,7 @@ class MisbehavingBroker(FramedProtocol):
             LENGTH_LAYOUT.pack_into(out, 0, len(out) - LENGTH_BYTES)
         elif behaviour == "twice":
             out += bytes(out)
-        delay = self._rng.uniform(0.0, 8.0) if behaviour == "late" else 0.0
+        delay = self._rng.uniform(0.0, 8.0) if behaviour == "late" else self._cluster.delay_s(answer)
         asyncio.get_running_loop().call_later(delay, self._write, bytes(out))
 
     def _write(self, data: bytes) -> None:
@@ -112,6 +127,10 @@ class Misbehaving:
         self._cluster_ids = self.rng.choice([["one"], ["one"], ["one"], ["one", "two"]])
         self._offers_old_versions = self.rng.random() < 0.1
         self.open = self.opened = self.requests = 0
+
+    def delay_s(self, answer: Any) -> float:
+        """Before a proper answer is sent."""
+        return 0.0
 
     async def listen(self, machine: Machine, number: int) -> None:
         net = machine.boot().net
@@ -150,6 +169,8 @@ class Misbehaving:
                 return FetchResponse(topics=(TopicFetched(name="t", partitions=(part,)),), session_id=1)
             case "OffsetCommit":
                 return OffsetCommitResponse(topics=())
+            case "ShareGroupHeartbeat" | "ShareFetch" | "ShareAcknowledge" as name:
+                return self._answer_sharing(name, code, request)
         return self._answer_member(MESSAGES[key].name, code)
 
     def _answer_member(self, name: str, code: int) -> Any:
@@ -191,12 +212,60 @@ class Misbehaving:
                 return OffsetFetchResponse(topics=(FetchedTopic(name="t", partitions=(part,)),))
         return None
 
+    def _answer_sharing(self, name: str, code: int, request: Any) -> Any:
+        """Answers to a member of a share group: records that were not asked for, ranges that cannot be."""
+        match name:
+            case "ShareGroupHeartbeat":
+                assigned = shared.Assignment(
+                    topic_partitions=(shared.AssignedTopic(topic_id=self.rng.choice(TOPIC_IDS), partitions=(0,)),)
+                )
+                return shared.ShareGroupHeartbeatResponse(
+                    error_code=code,
+                    member_epoch=self.rng.choice([-1, 0, 1, 2]),
+                    heartbeat_interval_ms=self.rng.choice([-1, 0, 500]),
+                    assignment=self.rng.choice([assigned, assigned, None]),
+                )
+            case "ShareFetch":
+                first = self.rng.choice([0, 3, -5])
+                acquired = AcquiredRecords(
+                    first_offset=first, last_offset=self.rng.choice([0, 5, 2**60]), delivery_count=1
+                )
+                records = self.rng.choice([b"", b"x" * 70, bytes(build_batch([NewRecord(b"v")] * 4))])
+                part = PartitionShareFetched(
+                    partition=self.rng.choice([0, 7]),
+                    error_code=self.rng.choice([0, code]),
+                    acknowledge_error_code=self.rng.choice([0, code, Error.INVALID_RECORD_STATE]),
+                    records=records,
+                    acquired_records=(acquired,),
+                )
+                return ShareFetchResponse(
+                    error_code=self.rng.choice([0, code]),
+                    acquisition_lock_timeout_ms=self.rng.choice([-1, 0, 900]),
+                    topics=(TopicShareFetched(topic_id=self.rng.choice(TOPIC_IDS), partitions=(part,)),),
+                )
+            case "ShareAcknowledge":
+                parts = tuple(
+                    TopicAcknowledged(
+                        topic_id=topic.topic_id,
+                        partitions=tuple(
+                            PartitionAcknowledged(
+                                partition=one.partition,
+                                error_code=self.rng.choice([0, code, Error.INVALID_RECORD_STATE]),
+                            )
+                            for one in topic.partitions
+                        ),
+                    )
+                    for topic in request.topics
+                )
+                return ShareAcknowledgeResponse(error_code=code, topics=self.rng.choice([parts, ()]))
+        return None
+
     def _metadata(self, code: int) -> MetadataResponse:
         # h4 does not exist: metadata that names a dead broker. Each answer may name another leader, so that they loop.
         brokers = tuple(BrokerMetadata(node_id=one, host=f"h{one}", port=PORT) for one in (1, 2, 3, 4))
         leader, epoch = self.rng.choice([-1, 1, 2, 3, 4, 9]), self.rng.choice([-1, 0, 1, 5])
         part = PartitionMetadata(partition=0, leader_id=leader, leader_epoch=epoch, replicas=(), isr=())
-        topic = TopicMetadata(error_code=code, name="t", partitions=(part,))
+        topic = TopicMetadata(error_code=code, name="t", topic_id=TOPIC_ID, partitions=(part,))
         return MetadataResponse(
             brokers=brokers, cluster_id=self.rng.choice(self._cluster_ids), controller_id=1, topics=(topic,)
         )

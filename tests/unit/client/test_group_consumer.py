@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -12,67 +11,57 @@ from tests.unit.broker.simulated import Brokers, simulated
 from tests.unit.client.group_application import (
     PARTITIONS,
     QUICK_GROUPS,
-    Application,
+    Group,
     Protocol,
-    Source,
     both,
-    coordinator,
     make_topic,
     shared,
+    with_group,
 )
 
 
-@both
-@simulated(count=1, **QUICK_GROUPS)
-async def test_members_share_partitions(brokers: Brokers, protocol: Protocol) -> None:
-    await make_topic(brokers)
-    processed: Counter[tuple[int, int]] = Counter()
-    source = Source(brokers)
+@with_group()
+async def test_members_share_partitions(group: Group) -> None:
+    source = group.source
     await source.produce(60)
-    first = Application(brokers, "m1", processed, protocol=protocol)
-    await brokers.until(lambda: shared(first))
-    second = Application(brokers, "m2", processed, protocol=protocol)
-    await brokers.until(lambda: shared(first, second))
-    third = Application(brokers, "m3", processed, protocol=protocol)
-    await brokers.until(lambda: shared(first, second, third))
+    first = group.start("m1")
+    await group.until_shared(first)
+    second = group.start("m2")
+    await group.until_shared(first, second)
+    third = group.start("m3")
+    await group.until_shared(first, second, third)
     await source.produce(60)
-    await brokers.until(lambda: all(processed[one] for one in source.written))
+    await group.until_processed()
     await second.stop()
-    await brokers.until(lambda: shared(first, third), within_seconds=1.5)  # it left: no session has to expire
-    assert set(processed.values()) == {1}, "members that come and go in peace process nothing twice"
+    await group.until_shared(first, third, within_seconds=1.5)  # it left: no session has to expire
+    assert set(group.processed.values()) == {1}, "members that come and go in peace process nothing twice"
 
 
-@both
-@simulated(count=1, **QUICK_GROUPS)
-async def test_partitions_of_a_member_that_dies_move(brokers: Brokers, protocol: Protocol) -> None:
-    await make_topic(brokers)
-    processed: Counter[tuple[int, int]] = Counter()
-    source = Source(brokers)
-    first, second, third = (Application(brokers, f"m{one}", processed, protocol=protocol) for one in (1, 2, 3))
-    await brokers.until(lambda: shared(first, second, third))
+@with_group()
+async def test_partitions_of_a_member_that_dies_move(group: Group) -> None:
+    source = group.source
+    first, second, third = (group.start(f"m{one}") for one in (1, 2, 3))
+    await group.until_shared(first, second, third)
     await source.produce(60)
-    await brokers.until(lambda: sum(processed.values()) > 10)
+    await group.brokers.until(lambda: sum(group.processed.values()) > 10)
     await second.crash()
     await source.produce(60)
-    await brokers.until(lambda: shared(first, third))
-    await brokers.until(lambda: all(processed[one] for one in source.written))
+    await group.until_shared(first, third)
+    await group.until_processed()
 
 
-@both
-@simulated(offsets_topic_num_partitions=1, **QUICK_GROUPS)
-async def test_members_go_on_when_the_coordinator_dies(brokers: Brokers, protocol: Protocol) -> None:
-    await make_topic(brokers)
-    processed: Counter[tuple[int, int]] = Counter()
-    source = Source(brokers)
-    first, second = (Application(brokers, f"m{one}", processed, protocol=protocol) for one in (1, 2))
-    await brokers.until(lambda: shared(first, second))
+@with_group(count=3, offsets_topic_num_partitions=1)
+async def test_members_go_on_when_the_coordinator_dies(group: Group) -> None:
+    source = group.source
+    first, second = (group.start(f"m{one}") for one in (1, 2))
+    await group.until_shared(first, second)
     await source.produce(60)
-    await brokers.until(lambda: all(processed[one] for one in source.written))
-    brokers.kill(coordinator(brokers))
+    await group.until_processed()
+    group.brokers.kill(group.coordinator)
     await source.produce(60)
-    await brokers.until(lambda: all(processed[one] for one in source.written))
+    await group.until_processed()
     await first.stop()
-    await brokers.until(lambda: shared(second))
+    await group.until_shared(second)
     await second.stop()
     await source.check_that_all_is_committed()
 
@@ -85,79 +74,71 @@ def test_no_record_is_lost_in_a_storm(protocol: Protocol, seed: int) -> None:
     @simulated(seed=seed, **QUICK_GROUPS)
     async def storm(brokers: Brokers) -> None:
         await make_topic(brokers)
-        rng = random.Random(seed)
-        processed: Counter[tuple[int, int]] = Counter()
-        source = Source(brokers)
-        members = [Application(brokers, f"m{one}", processed, protocol=protocol) for one in (1, 2, 3)]
+        rng, group = random.Random(seed), Group(brokers, protocol)
+        members = [group.start(f"m{one}") for one in (1, 2, 3)]
         for turn in range(1, 7):
-            writing = asyncio.ensure_future(source.produce(40))
+            writing = asyncio.ensure_future(group.source.produce(40))
             await brokers.elapse(rng.choice([0.002, 0.02, 0.2, 1.5]))
             leaver = members.pop(rng.randrange(len(members)))
             await (leaver.crash() if rng.random() < 0.5 else leaver.stop())
-            members.append(Application(brokers, f"m{3 + turn}", processed, protocol=protocol))
+            members.append(group.start(f"m{3 + turn}"))
             if turn % 2:
                 broker = 1 + turn // 2
                 brokers.kill(broker)
                 await brokers.elapse(rng.uniform(0.1, 3.0))
                 await brokers.start(broker)
             await writing
-        await source.produce(40)
-        await brokers.until(lambda: all(processed[one] for one in source.written), within_seconds=60)
-        await brokers.until(lambda: shared(*members), within_seconds=60)
+        await group.source.produce(40)
+        await group.until_processed(within_seconds=60)
+        await group.until_shared(*members, within_seconds=60)
         for one in members:
             await one.stop()
-        await source.check_that_all_is_committed()
+        await group.source.check_that_all_is_committed()
 
     storm()
 
 
-@both
-@simulated(count=1, **QUICK_GROUPS)
-async def test_partitions_that_are_added_are_read(brokers: Brokers, protocol: Protocol) -> None:
-    await make_topic(brokers, partitions=3)
-    application = Application(brokers, "m1", Counter(), protocol=protocol, topics_max_age_s=1.0)
-    await brokers.until(lambda: len(application.assignment) == 3)
+@with_group(partitions=3)
+async def test_partitions_that_are_added_are_read(group: Group) -> None:
+    application = group.start("m1", topics_max_age_s=1.0)
+    await group.brokers.until(lambda: len(application.assignment) == 3)
     grown = TopicToGrow(name="t", count=PARTITIONS, assignments=None)
-    answer = await brokers.call(1, CreatePartitionsRequest(topics=(grown,), timeout_ms=5000), 3)
+    answer = await group.brokers.call(1, CreatePartitionsRequest(topics=(grown,), timeout_ms=5000), 3)
     assert answer.results[0].error_code == 0
-    await brokers.until(lambda: shared(application))
+    await group.until_shared(application)
 
 
 @both
 @simulated(count=1, **QUICK_GROUPS)
 async def test_a_topic_that_is_created_later_is_read(brokers: Brokers, protocol: Protocol) -> None:
-    application = Application(brokers, "m1", Counter(), protocol=protocol)
+    group = Group(brokers, protocol)
+    application = group.start("m1")
     await brokers.elapse(3.0)
     await make_topic(brokers)
-    await brokers.until(lambda: shared(application))
+    await group.until_shared(application)
 
 
-@both
-@simulated(count=1, **QUICK_GROUPS)
-async def test_partitions_that_are_lost_before_they_are_read(brokers: Brokers, protocol: Protocol) -> None:
+@with_group()
+async def test_partitions_that_are_lost_before_they_are_read(group: Group) -> None:
     """The network breaks between an assignment and the look-up of its offsets, for longer than the session."""
-    await make_topic(brokers)
-    first = Application(brokers, "m1", Counter(), protocol=protocol)
+    brokers = group.brokers
+    first = group.start("m1")
     await brokers.until(lambda: first.is_assigned and not first.assignment)
     brokers.world.network.cut("m1", "b1")
-    second = Application(brokers, "m2", Counter(), protocol=protocol)
-    await brokers.until(lambda: shared(second))
+    second = group.start("m2")
+    await group.until_shared(second)
     brokers.world.network.heal()
-    await brokers.until(lambda: shared(first, second))
+    await group.until_shared(first, second)
     await brokers.elapse(1.0)
     assert shared(first, second)
 
 
-@both
-@simulated(offsets_topic_num_partitions=1, **QUICK_GROUPS)
-async def test_members_follow_a_coordinator_that_moves(brokers: Brokers, protocol: Protocol) -> None:
+@with_group(count=3, offsets_topic_num_partitions=1)
+async def test_members_follow_a_coordinator_that_moves(group: Group) -> None:
     """The old one lives on, and says that it is the coordinator no more."""
-    await make_topic(brokers)
-    processed: Counter[tuple[int, int]] = Counter()
-    source = Source(brokers)
-    first, second = (Application(brokers, f"m{one}", processed, protocol=protocol) for one in (1, 2))
-    await brokers.until(lambda: shared(first, second))
-    before = coordinator(brokers)
+    first, second = (group.start(f"m{one}") for one in (1, 2))
+    await group.until_shared(first, second)
+    brokers, before = group.brokers, group.coordinator
     others = [one for one in brokers.ids if one != before]
     for other in others:
         brokers.world.network.cut(f"b{before}", f"b{other}")
@@ -165,20 +146,21 @@ async def test_members_follow_a_coordinator_that_moves(brokers: Brokers, protoco
     brokers.world.network.heal()
     await brokers.until(lambda: not brokers.replica(before, "__consumer_offsets").leads)
     await brokers.elapse(3.0)  # the new one would remove members that it has not heard from
-    third = Application(brokers, "m3", processed, protocol=protocol)
-    await brokers.until(lambda: shared(first, second, third))
-    await source.produce(60)
-    await brokers.until(lambda: all(processed[one] for one in source.written))
+    third = group.start("m3")
+    await group.until_shared(first, second, third)
+    await group.source.produce(60)
+    await group.until_processed()
     for one in (first, second, third):
         await one.stop()
-    await source.check_that_all_is_committed()
+    await group.source.check_that_all_is_committed()
 
 
 @simulated(count=1, **QUICK_GROUPS)
 async def test_a_member_joins_again_as_soon_as_its_partitions_are_released(brokers: Brokers) -> None:
     await make_topic(brokers)
+    group = Group(brokers, "classic")
     slow: dict[str, Any] = {"heartbeat_interval_ms": 1500, "session_timeout_ms": 6000}
-    first = Application(brokers, "m1", Counter(), **slow)
-    await brokers.until(lambda: shared(first))
-    second = Application(brokers, "m2", Counter(), **slow)
-    await brokers.until(lambda: shared(first, second), within_seconds=1.7)  # one heartbeat, not two
+    first = group.start("m1", **slow)
+    await group.until_shared(first)
+    second = group.start("m2", **slow)
+    await group.until_shared(first, second, within_seconds=1.7)  # one heartbeat, not two

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, Literal
 
 import pytest
@@ -9,10 +10,11 @@ import pytest
 from tailrace.client.batching import BatchLimits
 from tailrace.client.cluster import Limits
 from tailrace.client.consumer import Consumer
-from tailrace.client.faults import ClientError
+from tailrace.client.faults import ClientError, NotAcknowledged
 from tailrace.client.group_consumer import GroupConsumer, GroupOptions
 from tailrace.client.offsets import LATEST, commit_offsets, offsets_at
 from tailrace.client.producer import NotWritten, Producer, ProducerOptions, Written
+from tailrace.client.share_consumer import ShareConsumer, ShareOptions
 from tailrace.model.ids import PartitionName
 from tailrace.testing.simulation import World
 from tests.unit.client.misbehaving import Misbehaving
@@ -62,7 +64,18 @@ async def sharing_consumer(client: SimulatedClient) -> None:
     await sharing(client, "consumer")
 
 
-@pytest.mark.parametrize("work", [producing, consuming, looking_up, committing, sharing_classic, sharing_consumer])
+async def taking(client: SimulatedClient) -> None:
+    options = ShareOptions(acknowledges="explicit", acquire_mode="record_limit", renews_locks=True)
+    async with ShareConsumer(client.cluster, "g", ["t"], options) as consumer:
+        for _ in range(5):
+            for message in await consumer.poll(3, timeout_s=1.0):
+                with suppress(NotAcknowledged):
+                    await consumer.settle(message)
+
+
+@pytest.mark.parametrize(
+    "work", [producing, consuming, looking_up, committing, sharing_classic, sharing_consumer, taking]
+)
 @pytest.mark.parametrize("seed", range(25))
 def test_every_call_ends_in_time(work: Any, seed: int) -> None:
     async def play(world: World) -> None:

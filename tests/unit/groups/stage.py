@@ -3,9 +3,11 @@
 One coordinator, one group `g`, one command at a time. The records of a turn are replayed at once, as the driver does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from tailrace.groups.groups import Groups
+from tailrace.groups.requests import JoinRequest, MemberId
 from tailrace.groups.turn import GroupTurn, Rules
 
 GROUP_ID = "g"
@@ -23,10 +25,30 @@ RULES = Rules(
 )
 
 
+def join_request(protocols: Mapping[str, bytes], *, id_required: bool = False) -> JoinRequest:
+    """Of a new member."""
+    return JoinRequest(
+        identity=MemberId(""),
+        client_id="c",
+        client_host="/h",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=dict(protocols),
+        id_required=id_required,
+    )
+
+
 class GroupStage:
-    now_ms: int
-    groups: Groups
-    lines: list[str]  # what the command has led to
+    def __init__(self) -> None:
+        self.moves: dict[Any, None] = {}  # the transitions taken so far, in all transcripts
+        self._clear()
+
+    def _clear(self) -> None:
+        self.rules = RULES
+        self.now_ms = 1_000_000
+        self.groups = Groups()
+        self.lines: list[str] = []  # what the command has led to
 
     def _turn(self, act: Callable[[GroupTurn], None], name: str = "") -> None:
         """Let the coordinator act on a request of that client, or of nobody, and write down what follows."""

@@ -1,11 +1,16 @@
 """The settings of share groups: bounds, relations, and the values in force."""
 
+from pathlib import Path
+
 import pytest
 
 from tailrace.model.faults import InvalidSetting
 from tailrace.model.group_settings import GROUP_SETTINGS, check_group, check_group_setting, duration_ms
 from tailrace.model.settings import SettingError, Settings
 from tailrace.model.share_settings import OffsetReset, ShareSettings
+from tailrace.model.topics import text_of
+
+PAGE = Path(__file__).parents[3] / "docs" / "groups.md"
 
 
 @pytest.mark.parametrize(
@@ -91,3 +96,12 @@ def test_a_groups_own_values_then_the_brokers_then_the_defaults() -> None:
     )
     assert ShareSettings.of({}, broker).offset_reset == OffsetReset("latest")
     assert ShareSettings.of({"share.auto.offset.reset": "earliest"}, broker).offset_reset == OffsetReset("earliest")
+
+
+def test_the_page_has_every_setting_with_its_default_and_bounds() -> None:
+    page = PAGE.read_text()
+    for name, one in GROUP_SETTINGS.items():
+        if not name.startswith("consumer."):
+            default = text_of(one.default)
+            shown = f"`{default}`" if default else "empty"
+            assert f"| `{name}` | {shown} | {one.row.wants or 'true or false'} | {one.row.help} |\n" in page

@@ -215,6 +215,8 @@ class PartitionCoordinator(Generic[M, U]):
             self._set_timer(coordinator.machine)
             coordinator.append(gathered)
         except Exception as problem:  # an error of our own, too, must leave no request without an answer
+            if coordinator is not None and not isinstance(problem, Fault):
+                coordinator.is_broken = True  # it may have replayed records that were not appended
             taken += requests
             requests.clear()
             self._settled(coordinator, taken, problem.with_traceback(None))

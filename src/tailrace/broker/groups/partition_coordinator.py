@@ -88,8 +88,10 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
             left = await self.ask(lambda machine: machine.unsettled_share_state(group_id, partitions))
             if not left:
                 return {}
-            await asyncio.wait((ended,), timeout=max(0.0, deadline - self._ports.clock.monotonic()))
-            if not ended.done():
+            try:
+                async with asyncio.timeout(deadline - self._ports.clock.monotonic()):
+                    await asyncio.shield(ended)
+            except TimeoutError:
                 faults = self._share_worker.faults.get(group_id, {})
                 return {
                     one: faults.get(one) or TimedOut(f"{one} of share group {group_id}: not in time") for one in left

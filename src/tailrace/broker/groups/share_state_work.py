@@ -8,6 +8,7 @@ of the group's partition is lost; the next leader continues.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -56,29 +57,29 @@ class ShareStateWorker:
         self._calls = calls
         self._spawn = spawn
         self._retry_max_s = retry_max_s
-        self._working: dict[str, bool] = {}  # groups with a task; True: there may be new work for it
+        self._working: dict[str, asyncio.Event] = {}  # groups with a task; set: there may be new work for it
         self._ended: dict[str, asyncio.Future[None]] = {}  # by group: the end of the attempt
         self.faults: dict[str, dict[TopicPartition, Fault]] = {}  # of the last attempt, by group
 
     def start(self, group_id: str) -> None:
         """There is work to do for a group."""
         if group_id in self._working:
-            self._working[group_id] = True
-            return
-        self._working[group_id] = False
-        self._spawn(self._work(group_id))
+            self._working[group_id].set()
+        else:
+            self._working[group_id] = asyncio.Event()
+            self._spawn(self._work(group_id, self._working[group_id]))
 
     def next_end(self, group_id: str) -> "asyncio.Future[None]":
         """Done at the end of the attempt that is under way, or of the next one."""
         return self._ended.setdefault(group_id, asyncio.get_running_loop().create_future())
 
-    async def _work(self, group_id: str) -> None:
+    async def _work(self, group_id: str, has_new: asyncio.Event) -> None:
         delay_s = RETRY_MIN_S
         while self._leads():
-            self._working[group_id] = False
+            has_new.clear()
             try:
                 work: ShareStateWork | None = await self._act(partial(_next_work, group_id))
-                if work is None and not self._working[group_id]:
+                if work is None and not has_new.is_set():
                     break
                 if work is None or await self._attempt(group_id, work):
                     delay_s = RETRY_MIN_S
@@ -87,7 +88,9 @@ class ShareStateWorker:
                 logger.info("share group %s: recording the state of its partitions failed: %s", group_id, fault)
             finally:
                 self._end_attempt(group_id)
-            await asyncio.sleep(delay_s)
+            with suppress(TimeoutError):  # new work is not kept waiting
+                async with asyncio.timeout(delay_s):
+                    await has_new.wait()
             delay_s = min(2 * delay_s, self._retry_max_s)
         del self._working[group_id]
         self.faults.pop(group_id, None)
@@ -112,11 +115,12 @@ class ShareStateWorker:
         if faults:
             place, fault = next(iter(faults.items()))
             logger.warning(
-                "share group %s: %d of %d partitions could not be initialized or deleted, retrying: %s: %s",
+                "share group %s: %d of %d partitions could not be initialized or deleted, retrying: %s-%d: %s",
                 group_id,
                 len(faults),
                 len(some) + len(work.delete),
-                place,
+                work.names[place.topic_id],
+                place.partition,
                 fault,
             )
         return not faults
@@ -130,9 +134,12 @@ class ShareStateWorker:
             one: asyncio.ensure_future(_fault_of(self._calls.initialize(group_id, *one, state_epoch, start)))
             for one, start in starts.items()
         }
+        all_calls = asyncio.gather(*calls.values())
         try:
             while calls:
-                await asyncio.wait(calls.values(), timeout=RECORDED_AFTER_S)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(RECORDED_AFTER_S):
+                        await asyncio.shield(all_calls)
                 results = {one: call.result() for one, call in calls.items() if call.done()}
                 calls = {one: call for one, call in calls.items() if one not in results}
                 done = {one: starts[one] for one, fault in results.items() if fault is None}
@@ -140,8 +147,7 @@ class ShareStateWorker:
                 if done:
                     await self._act(partial(_initialized, group_id, done))
         finally:
-            for call in calls.values():
-                call.cancel()
+            all_calls.cancel()
         return faults
 
 

@@ -1,5 +1,6 @@
 """A connection that becomes a client's once the hello is answered: the client lane."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Generic
 
@@ -12,13 +13,19 @@ class ClientOpening(Generic[P]):
 
     def __init__(self, factory: Callable[[], P]) -> None:
         self._factory = factory
+        self._transport: asyncio.Transport | None = None
         self.protocol: P
 
     def opened(self, connection: OutgoingConnection) -> None:
-        transport = connection.release()
+        self._transport = connection.release()
         self.protocol = self._factory()
-        transport.set_protocol(self.protocol)
-        self.protocol.connection_made(transport)
+        self._transport.set_protocol(self.protocol)
+        self.protocol.connection_made(self._transport)
+
+    def abandon(self) -> None:
+        """The caller gave up: close a connection that was passed on meanwhile, which nobody else knows."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def answered(self, frame: memoryview) -> None:
         raise AssertionError("the connection was passed on")

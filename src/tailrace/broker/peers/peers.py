@@ -121,11 +121,15 @@ class Peers:
             raise Unreachable(f"the address of broker {broker} is not known")
         opening = ClientOpening(factory)
         hello = self._hello(broker, LaneKind.CLIENT)
-        await open_connection(
-            self._ports.net,
-            *address,
-            lambda: OutgoingConnection(hello, opening, PEER_CONTROL_UNSENT_MAX_BYTES, self._levels.in_force),
-        )
+        try:
+            await open_connection(
+                self._ports.net,
+                *address,
+                lambda: OutgoingConnection(hello, opening, PEER_CONTROL_UNSENT_MAX_BYTES, self._levels.in_force),
+            )
+        except BaseException:
+            opening.abandon()
+            raise
         return opening.protocol
 
     def drop_lane(self, broker: BrokerId, kind: LaneKind) -> None:

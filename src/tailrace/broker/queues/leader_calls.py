@@ -34,7 +34,7 @@ class LeaderCalls:
         self._hosted = hosted
         self._leaders = leaders
         self._call_peer = call_peer
-        self._initialize_here = initialize_here
+        self.initialize_here = initialize_here
 
     # Asking
 
@@ -95,7 +95,7 @@ class LeaderCalls:
         return {InitializeSharePartition: self._initialize, ReadLogEnds: self._read_ends}
 
     async def _initialize(self, caller: BrokerId, request: InitializeSharePartition) -> InitializeSharePartitionAnswer:
-        await self._initialize_here(
+        await self.initialize_here(
             request.group, Id(request.topic_id), request.partition, request.state_epoch, request.start_offset
         )
         return InitializeSharePartitionAnswer()

@@ -57,8 +57,8 @@ class ShareCoordinator(Coordinator[ShareStatePartitionCoordinator]):
         return broker, partition_of(str(key), len(topic.partitions))
 
     async def call(self, call: StateCall) -> Outcome:
-        """Carry a call out on this broker; `NotCoordinator` if it does not coordinate the share partition."""
-        self.require_level()
+        """Carry a call out on this broker; `NotCoordinator` if it does not coordinate the share partition. A broker
+        that does not know of a raised level yet does not know of the state topic either."""
         if call.kind is CallKind.INITIALIZE and call.key.topic_id in self._parts.hosted.image.removed:
             raise UnknownTopicId(f"topic {show_id(call.key.topic_id)} has been deleted")
         result, fault = await self.local(str(call.key)).call(call)

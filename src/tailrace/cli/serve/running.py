@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
+from tailrace.broker.certificates import uses_tls
 from tailrace.broker.later_release import LaterRelease
 from tailrace.broker.node import CannotStart, Node
 from tailrace.broker.starting import Startup
@@ -61,6 +62,9 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
     ports = system_ports()
     stop = _Stop()
     ports.host.on_stop(stop.request)
+    reloading = _Reloading()
+    if uses_tls(settings):
+        ports.host.on_reload(reloading.request)
     if until_eof:
         _at_eof(stop.request)
     startup = Startup(ports, settings)
@@ -76,8 +80,7 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
         is_open = await _unless(stop.requested, _open(node, doors))  # may take long: it waits for the cluster
         if is_open:
             _spare_the_collector()
-            if node.certificates:
-                ports.host.on_reload(node.certificates.reload)
+            reloading.begin(node.certificates.reload)
             _announce_ready(node, settings)
             await stop.requested.wait()
             for door in doors:
@@ -141,6 +144,26 @@ class _Stop:
         elif self._loop.time() > self._graceful_until:
             print("tailrace: second stop request: exiting at once; the next start will recover.", file=sys.stderr)
             os._exit(1)
+
+
+class _Reloading:
+    """Requests to load the certificates again, by SIGHUP. One that comes during the start is remembered."""
+
+    def __init__(self) -> None:
+        self._is_requested = False
+        self._reload: Callable[[], None] | None = None
+
+    def request(self) -> None:
+        if self._reload is not None:
+            self._reload()
+        else:
+            logger.info("SIGHUP: this broker will load the certificates again when it is up")
+            self._is_requested = True
+
+    def begin(self, reload: Callable[[], None]) -> None:
+        self._reload = reload
+        if self._is_requested:
+            reload()
 
 
 def _at_eof(callback: Callable[[], None]) -> None:

@@ -6,6 +6,7 @@ member, its Heartbeat is answered with REBALANCE_IN_PROGRESS and it joins again.
 within its rebalance timeout is removed.
 """
 
+from tailrace.groups.classic.member import ClassicMember
 from tailrace.groups.consumer.draft import Draft
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.heartbeat import find_member, replace_static_member, update_member
@@ -16,6 +17,7 @@ from tailrace.groups.consumer.states import MemberState
 from tailrace.groups.consumer.target_assignment import update_target
 from tailrace.groups.consumer_protocol import (
     CONSUMER_PROTOCOL,
+    ConsumerProtocolSubscription,
     decode_subscription,
     encode_assignment,
     resolve_partitions,
@@ -47,7 +49,8 @@ def join(group: ConsumerGroup, request: JoinRequest, ticket: Ticket, new_id: str
     draft = Draft(group, turn)
     if before is not None and before.id != member_id:
         replace_static_member(draft, before, member_id)
-    update_member(draft, member_id, _profile(request, subscription.topics, subscription.rack_id), may_match=False)
+    profile = classic_profile(request, request.identity.instance_id, subscription)
+    update_member(draft, member_id, profile, may_match=False)
     update_target(draft)
     reconcile(draft, member_id, resolve_partitions(subscription.owned_partitions, turn.topics), is_sure=True)
     group.adopt_topics_revision(draft.group)
@@ -91,20 +94,23 @@ def _previous_member(group: ConsumerGroup, identity: MemberId) -> ConsumerMember
     return group.members.get(known or "")
 
 
-def _profile(request: JoinRequest, topics: tuple[str, ...], rack_id: str | None) -> Profile:
+def classic_profile(
+    member: JoinRequest | ClassicMember, instance_id: str | None, subscription: ConsumerProtocolSubscription
+) -> Profile:
+    """The profile of a member that joins with the classic protocol, or has joined with it."""
     return Profile(
-        instance_id=request.identity.instance_id,
-        rack_id=rack_id,
-        client_id=request.client_id,
-        client_host=request.client_host,
-        subscribed_topic_names=tuple(sorted(dict.fromkeys(topics))),
+        instance_id=instance_id,
+        rack_id=subscription.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=tuple(sorted(dict.fromkeys(subscription.topics))),
         subscribed_topic_regex=None,
-        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=None,
         classic_member_metadata=ClassicMemberMetadata(
-            session_timeout_ms=request.session_timeout_ms,
+            session_timeout_ms=member.session_timeout_ms,
             supported_protocols=tuple(
-                ClassicProtocol(name=name, metadata=metadata) for name, metadata in request.protocols.items()
+                ClassicProtocol(name=name, metadata=metadata) for name, metadata in member.protocols.items()
             ),
         ),
     )

@@ -28,6 +28,7 @@ class ShareStateWork:
     state_epoch: int
     initialize: Mapping[TopicPartition, int]  # with start offsets; -1: by the group's reset policy
     delete: PartitionSet
+    names: Mapping[Id, str]  # of the topics
 
 
 def begin(group: ShareGroup, turn: GroupTurn) -> ShareStateWork | None:
@@ -41,7 +42,7 @@ def begin(group: ShareGroup, turn: GroupTurn) -> ShareStateWork | None:
             _bump(Draft(group, turn))
             epoch += 1
         group.attempt_epoch = epoch
-    return ShareStateWork(state_epoch=epoch, initialize=state.initializing, delete=state.to_delete)
+    return ShareStateWork(state_epoch=epoch, initialize=state.initializing, delete=state.to_delete, names=state.names)
 
 
 def initialized(group: ShareGroup, done: Mapping[TopicPartition, int], turn: GroupTurn) -> None:

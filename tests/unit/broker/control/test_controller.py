@@ -81,14 +81,19 @@ async def test_committed_offsets_outlive_the_first_broker(brokers: Brokers, powe
     await brokers.until(lambda: are_wide(brokers), within_seconds=30.0)
 
 
-@simulated(count=1, **FEW)
-async def test_the_first_broker_does_not_disturb_leaders_when_it_comes_back(brokers: Brokers) -> None:
-    """It once was the only voter; its log says that there are others now."""
+async def grow_to_three(brokers: Brokers) -> None:
+    """Two more brokers join the first one, which coordinates a group already, and get replicas of all its offsets."""
     await brokers.make_topic("t", (1,))
     await commit(brokers, "g0", 1)
     await brokers.start(2)
     await brokers.start(3)
     await brokers.until(lambda: are_wide(brokers), within_seconds=90.0)
+
+
+@simulated(count=1, **FEW)
+async def test_the_first_broker_does_not_disturb_leaders_when_it_comes_back(brokers: Brokers) -> None:
+    """It once was the only voter; its log says that there are others now."""
+    await grow_to_three(brokers)
     await brokers.stop(1)
     await brokers.until(lambda: all(one.leader in (2, 3) for one in own(brokers, 2)), within_seconds=20.0)
     epochs = [one.epoch for one in own(brokers, 2)]
@@ -110,11 +115,7 @@ async def test_a_replication_factor_of_one_is_kept(brokers: Brokers) -> None:
 @simulated(count=1, log_checkpoint_interval_ms=500, **FEW)
 async def test_the_first_broker_still_knows_the_other_voters_after_it_refetched_its_log(brokers: Brokers) -> None:
     """No record in the log names them: it starts after the records that added them."""
-    await brokers.make_topic("t", (1,))
-    await commit(brokers, "g0", 1)
-    await brokers.start(2)
-    await brokers.start(3)
-    await brokers.until(lambda: are_wide(brokers), within_seconds=90.0)
+    await grow_to_three(brokers)
     for offset in range(5):
         for name in names:
             await commit(brokers, name, offset)

@@ -149,11 +149,17 @@ def call(one: Talker, request: object, timeout_s: float = 10.0) -> "asyncio.Futu
     return one.run(one.peers.call(BrokerId(2), request, timeout_s))
 
 
-async def meeting(world: World, count: int = 2) -> list[Talker]:
-    """So many brokers, all of which know each other and are connected."""
+async def strangers(world: World, count: int = 2) -> list[Talker]:
+    """So many brokers that do not know each other yet."""
     talkers = [Talker(world, number) for number in range(1, count + 1)]
     for one in talkers:
         await one.boot()
+    return talkers
+
+
+async def meeting(world: World, count: int = 2) -> list[Talker]:
+    """So many brokers, all of which know each other and are connected."""
+    talkers = await strangers(world, count)
     for one in talkers:
         await one.meet(*(other for other in talkers if other is not one))
     await world.until(lambda: all(len(one.peers.live) == count - 1 for one in talkers), within_seconds=MEETING_MAX_S)

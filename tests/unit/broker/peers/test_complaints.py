@@ -11,6 +11,7 @@ from tailrace.model.ids import BrokerId
 from tailrace.testing.simulation import World
 from tests.unit.broker.peers.stage import Talker, in_world, meeting
 from tests.unit.doors.kafka.hostile import heard
+from tests.unit.standing_clock import StandingClock
 
 
 def connects(world: World) -> int:
@@ -73,17 +74,6 @@ def test_a_lane_that_comes_and_goes_does_not_fill_the_log(caplog: pytest.LogCapt
 
     with caplog.at_level(logging.INFO, "tailrace"):
         in_world(scenario)
-
-
-class StandingClock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def wall_ms(self) -> int:
-        return 0
 
 
 def test_complaints_are_few_whatever_others_say() -> None:

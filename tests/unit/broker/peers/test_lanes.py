@@ -7,10 +7,10 @@ from tailrace.model.ids import BrokerId
 from tailrace.testing.simulation import World
 from tests.unit.broker.peers.stage import (
     PEER_PORT,
-    Talker,
     fetch_frame,
     in_world,
     meeting,
+    strangers,
 )
 
 
@@ -57,9 +57,7 @@ def test_a_forgotten_broker_is_left_alone() -> None:
 
 def test_a_broker_that_is_forgotten_while_it_is_being_connected_is_left_alone() -> None:
     async def scenario(world: World) -> None:
-        one, two = Talker(world, 1), Talker(world, 2)
-        await one.boot()
-        await two.boot()
+        one, two = await strangers(world)
         world.network.cut("b1", "b2")
         await one.meet(two)
         await asyncio.sleep(0.5)
@@ -97,9 +95,7 @@ def test_fetches_go_out_and_answers_come_back_on_lanes_of_their_own() -> None:
 
 def test_a_lane_to_a_broker_that_nobody_knows_yet_waits() -> None:
     async def scenario(world: World) -> None:
-        one, two = Talker(world, 1), Talker(world, 2)
-        await one.boot()
-        await two.boot()
+        one, two = await strangers(world)
         lane = await one.do(lambda peers: peers.lane(BrokerId(2), LaneKind.FETCH))
         await asyncio.sleep(5)
         assert not lane.up

@@ -125,6 +125,22 @@ async def test_writes_of_one_turn_are_one_append(brokers: Brokers) -> None:
         assert (log.end - before, len(list(batches(read.data)))) == (10, 1)
 
 
+@simulated(**FEW)
+async def test_a_state_of_many_batches_is_written_read_and_rewritten(brokers: Brokers) -> None:
+    many = [StateBatch(2 * number, 2 * number, DeliveryState.AVAILABLE, 1, 9_000) for number in range(50_000)]
+    await at(brokers, 1, lambda states: states.initialize(KEY, 1, 0))
+    here = coordinating(brokers)
+    there = next(one for one in brokers.ids if one != here)
+    await at(brokers, there, lambda states: states.write(KEY, 1, 0, 0, 0, many))
+    for _ in range(4):  # the log is four times as long as the live state
+        await at(brokers, here, lambda states: states.write(KEY, 1, 0, 0, 1, []))
+    coordinator, end = shares(brokers, here), brokers.replica(here, SHARE_STATE_TOPIC).log.end
+    await brokers.machine(here).run(coordinator.shorten(coordinator.local(str(KEY)), at_least=1))
+    await brokers.until(lambda: brokers.replica(there, SHARE_STATE_TOPIC).log.start == end)
+    brokers.kill(here)
+    assert (await at(brokers, there, lambda states: states.read(KEY, 0))).batches == tuple(many)
+
+
 class Writer:
     """Writes one offset after the other, from one broker, and remembers those that were answered."""
 

@@ -75,11 +75,17 @@ class Producing:
         return partition.log.last_stable(partition.high_watermark)
 
 
-@simulated(**FEW)
-async def test_what_is_decided_is_carried_out_by_the_next_coordinator(brokers: Brokers) -> None:
+async def in_transaction(brokers: Brokers, **settings: Any) -> Producing:
+    """A producer with an open transaction on a new topic `t`, which broker 1 leads."""
     await brokers.make_topic("t", (1, 2, 3))
     one = Producing(brokers)
-    await one.write()
+    await one.write(**settings)
+    return one
+
+
+@simulated(**FEW)
+async def test_what_is_decided_is_carried_out_by_the_next_coordinator(brokers: Brokers) -> None:
+    one = await in_transaction(brokers)
     old = await one.coordinator()
     assert await one.end(committed=True) == 0
     brokers.kill(old, power_loss=True)
@@ -89,9 +95,7 @@ async def test_what_is_decided_is_carried_out_by_the_next_coordinator(brokers: B
 
 @simulated(**FEW)
 async def test_what_is_decided_is_carried_out_though_nobody_could_be_told(brokers: Brokers) -> None:
-    await brokers.make_topic("t", (1, 2, 3))
-    one = Producing(brokers)
-    await one.write()
+    one = await in_transaction(brokers)
     here = await one.coordinator()
     partition = brokers[here].hosted.find(TRANSACTIONS_TOPIC, partition_of("x", 3))
     with patch.object(partition, "hears_quorum", lambda: False):
@@ -104,9 +108,7 @@ async def test_what_is_decided_is_carried_out_though_nobody_could_be_told(broker
 @simulated(**FEW)
 async def test_a_coordinator_that_was_built_anew_sends_its_own_markers_and_none_from_before(brokers: Brokers) -> None:
     """A late marker of the earlier machine would end the producer's next transaction."""
-    await brokers.make_topic("t", (1, 2, 3))
-    one = Producing(brokers)
-    await one.write()
+    one = await in_transaction(brokers)
     node = brokers[await one.coordinator()]
     tried: list[int] = []
     sent: list[object] = []
@@ -133,9 +135,7 @@ async def test_a_coordinator_that_was_built_anew_sends_its_own_markers_and_none_
 
 @simulated(**FEW)
 async def test_clocks_that_were_set_keep_no_transaction_open(brokers: Brokers) -> None:
-    await brokers.make_topic("t", (1, 2, 3))
-    one = Producing(brokers)
-    await one.write(timeout_ms=8000)
+    one = await in_transaction(brokers, timeout_ms=8000)
     for broker in brokers.ids:
         brokers.machine(broker).clock.jump(-3_600_000)
     began = brokers.world.loop.time()
@@ -146,9 +146,7 @@ async def test_clocks_that_were_set_keep_no_transaction_open(brokers: Brokers) -
 
 @simulated(**FEW)
 async def test_what_is_open_is_aborted_by_the_next_coordinator_when_its_time_is_up(brokers: Brokers) -> None:
-    await brokers.make_topic("t", (1, 2, 3))
-    one = Producing(brokers)
-    await one.write(timeout_ms=8000)
+    one = await in_transaction(brokers, timeout_ms=8000)
     began = brokers.world.loop.time()
     brokers.kill(await one.coordinator(), power_loss=True)
     await one.ended("CompleteAbort", "PrepareAbort")
@@ -160,9 +158,7 @@ async def test_what_is_open_is_aborted_by_the_next_coordinator_when_its_time_is_
 @simulated(**FEW)
 async def test_who_goes_on_at_once_need_not_come_again(brokers: Brokers) -> None:
     """The markers of the previous transaction are still being written: the request waits for them."""
-    await brokers.make_topic("t", (1, 2, 3))
-    one = Producing(brokers)
-    await one.write()
+    one = await in_transaction(brokers)
     here = await one.coordinator()
     direct = Transacted(lambda request, version: brokers.call(here, request, version))
     direct.producer_id, direct.epoch = one.transacted.producer_id, one.transacted.epoch
@@ -300,9 +296,7 @@ async def written(one: Producing, value: str) -> int:
 
 @simulated(**FEW)
 async def test_who_is_sent_away_just_before_the_end_waits_for_nothing(brokers: Brokers) -> None:
-    await brokers.make_topic("t", (1, 2, 3))
-    one = Producing(brokers)
-    await one.write()
+    one = await in_transaction(brokers)
     here = await one.coordinator()
     coordinator, answers = (
         brokers[here].coordinators.transactions.local("x"),

@@ -1,6 +1,5 @@
 """Several brokers inside the test's own event loop, joined to one cluster, and a client connected to each."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -10,7 +9,7 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.model.ids import Id
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, ReplicaAssignment
 from tests.unit.doors.kafka.hostile import until
-from tests.unit.doors.kafka.served import Served, serving
+from tests.unit.doors.kafka.served import Served, given, serving
 
 BROKERS_USUAL: Final = 3
 
@@ -99,16 +98,4 @@ def with_cluster(
     brokers: int = BROKERS_USUAL, **settings: Any
 ) -> Callable[[Callable[[Clustered], Awaitable[None]]], Callable[[Path], None]]:
     """A test that gets a fresh cluster."""
-
-    def decorate(test: Callable[[Clustered], Awaitable[None]]) -> Callable[[Path], None]:
-        async def run(folder: Path) -> None:
-            async with clustering(folder, brokers, **settings) as cluster:
-                await test(cluster)
-
-        def call(tmp_path: Path) -> None:
-            asyncio.run(run(tmp_path))
-
-        call.__name__, call.__doc__, call.__module__ = test.__name__, test.__doc__, test.__module__
-        return call
-
-    return decorate
+    return given(lambda folder: clustering(folder, brokers, **settings))

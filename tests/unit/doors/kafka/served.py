@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tailrace.broker.node import Node
 from tailrace.broker.starting import start_broker
@@ -18,6 +18,8 @@ from tailrace.records.record import NewRecord
 from tailrace.wire.messages import MESSAGES
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
+
+T = TypeVar("T")
 
 ANSWER_MAX_S: Final = 10.0
 
@@ -77,11 +79,18 @@ def versions(api_key: int) -> range:
 
 def with_broker(**settings: Any) -> Callable[[Callable[[Served], Awaitable[None]]], Callable[[Path], None]]:
     """A test that gets a fresh broker."""
+    return given(lambda folder: serving(folder, **settings))
 
-    def decorate(test: Callable[[Served], Awaitable[None]]) -> Callable[[Path], None]:
+
+def given(
+    start: Callable[[Path], AbstractAsyncContextManager[T]],
+) -> Callable[[Callable[[T], Awaitable[None]]], Callable[[Path], None]]:
+    """A test that gets what is started in its folder."""
+
+    def decorate(test: Callable[[T], Awaitable[None]]) -> Callable[[Path], None]:
         async def run(folder: Path) -> None:
-            async with serving(folder, **settings) as served:
-                await test(served)
+            async with start(folder) as started:
+                await test(started)
 
         def call(tmp_path: Path) -> None:
             asyncio.run(run(tmp_path))

@@ -11,17 +11,7 @@ from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicTo
 from tailrace.wire.messages.metadata import MetadataRequest
 from tests.unit.doors.kafka.handlers.records.test_hostile_fetches import fetch
 from tests.unit.doors.kafka.served import Served, with_broker
-
-
-class Time:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def wall_ms(self) -> int:
-        return int(self.now * 1000)
+from tests.unit.standing_clock import StandingClock
 
 
 def opening(*topics: TopicWanted, number: int = 0, epoch: int = 0) -> FetchHead:
@@ -33,15 +23,15 @@ def wanted(count: int, topic: str | Id = "t", begin: int = 0) -> TopicWanted:
 
 
 def test_sessions_in_use_are_not_pushed_out_by_newcomers() -> None:
-    time = Time()
-    sessions = FetchSessions(SystemRandom(), time)
+    clock = StandingClock()
+    sessions = FetchSessions(SystemRandom(), clock)
     mine = sessions.session_for(opening(wanted(1)), by_id=False)
     assert mine is not None
     while len(sessions) < FETCH_SESSIONS_MAX:
         sessions.session_for(opening(wanted(1)), by_id=False)
     assert sessions.session_for(opening(wanted(1)), by_id=False) is None  # served without one
     assert sessions.session_for(opening(number=mine.id, epoch=1), by_id=False) is mine
-    time.now = FETCH_SESSION_KEPT_S + 1.0
+    clock.now = FETCH_SESSION_KEPT_S + 1.0
     assert sessions.session_for(opening(number=mine.id, epoch=2), by_id=False) is mine
     assert sessions.session_for(opening(wanted(1)), by_id=False) is not None  # idle sessions are evicted
     assert len(sessions) == FETCH_SESSIONS_MAX
@@ -49,7 +39,7 @@ def test_sessions_in_use_are_not_pushed_out_by_newcomers() -> None:
 
 
 def test_a_session_cannot_grow_for_ever() -> None:
-    sessions = FetchSessions(SystemRandom(), Time())
+    sessions = FetchSessions(SystemRandom(), StandingClock())
     grown = sessions.session_for(opening(wanted(1)), by_id=False)
     assert grown is not None
     step, epoch = 9_000, 1
@@ -64,7 +54,7 @@ def test_a_session_cannot_grow_for_ever() -> None:
 
 
 def test_names_too_long_for_a_topic_are_not_kept() -> None:
-    sessions = FetchSessions(SystemRandom(), Time())
+    sessions = FetchSessions(SystemRandom(), StandingClock())
     assert sessions.session_for(opening(wanted(1, "x" * 250)), by_id=False) is None
     assert sessions.session_for(opening(wanted(1, "x" * 249)), by_id=False) is not None
 

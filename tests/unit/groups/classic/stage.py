@@ -11,7 +11,6 @@ from struct import pack
 from typing import Any
 
 from tailrace.groups.classic.group import ClassicGroup
-from tailrace.groups.classic.states import Move
 from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed
 from tailrace.groups.records import Entry
@@ -21,7 +20,7 @@ from tailrace.model.faults import Fault
 from tailrace.model.ids import PartitionName
 from tailrace.model.proposal import InTransaction, TransactionEnded
 from tests.unit.groups.classic.transcript_lines import answer_line, record_line, transition_line
-from tests.unit.groups.stage import GROUP_ID, RULES, GroupStage
+from tests.unit.groups.stage import GROUP_ID, GroupStage
 from tests.unit.state_tables import Command, carry_out
 
 
@@ -35,17 +34,10 @@ class Client:
 
 
 class Stage(GroupStage):
-    def __init__(self) -> None:
-        self.moves: dict[Move, None] = {}  # the transitions taken so far, in all transcripts
-        self._clear()
-
     def _clear(self) -> None:
-        self.rules = RULES
-        self.now_ms = 1_000_000
-        self.groups = Groups()
+        super()._clear()
         self.log: list[Entry | InTransaction | TransactionEnded] = []
         self.clients: dict[str, Client] = {}
-        self.lines: list[str] = []
         self.tickets = 0
         self._turn(lambda turn: self.groups.serve(turn))
 

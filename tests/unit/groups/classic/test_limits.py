@@ -8,7 +8,7 @@ from tailrace.groups.classic.group import ClassicGroup
 from tailrace.groups.classic.member import ClassicMember
 from tailrace.groups.classic.states import State
 from tailrace.groups.groups import Groups
-from tailrace.groups.requests import JoinRequest, MemberId
+from tailrace.groups.requests import MemberId
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import GroupFull, InconsistentProtocol, MemberIdRequired
 from tailrace.model.limits import (
@@ -18,19 +18,7 @@ from tailrace.model.limits import (
     GROUP_SUBSCRIPTIONS_MAX_BYTES,
 )
 from tests.unit.groups.classic.stage import Stage
-
-
-def join_request(metadata: bytes, *, id_required: bool = False) -> JoinRequest:
-    return JoinRequest(
-        identity=MemberId(""),
-        client_id="c",
-        client_host="/h",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=10_000,
-        protocol_type="consumer",
-        protocols={"range": metadata},
-        id_required=id_required,
-    )
+from tests.unit.groups.stage import join_request
 
 
 def turn(groups: Groups) -> GroupTurn:
@@ -41,21 +29,21 @@ def test_the_subscriptions_of_a_group_are_bounded() -> None:
     groups = Groups()
     quarter = bytes(GROUP_SUBSCRIPTIONS_MAX_BYTES // 4 - len("range"))
     for number in range(4):
-        groups.join("g", join_request(quarter), number, f"m{number}", turn(groups))
+        groups.join("g", join_request({"range": quarter}), number, f"m{number}", turn(groups))
     with pytest.raises(GroupFull, match="bytes"):
-        groups.join("g", join_request(b"x"), 4, "m4", turn(groups))
-    groups.join("h", join_request(b"x"), 5, "m5", turn(groups))
+        groups.join("g", join_request({"range": b"x"}), 4, "m4", turn(groups))
+    groups.join("h", join_request({"range": b"x"}), 5, "m5", turn(groups))
 
 
 def test_pending_member_ids_are_bounded() -> None:
     groups = Groups()
     for number in range(GROUP_PENDING_MEMBERS_MAX):
         answered = turn(groups)
-        groups.join("g", join_request(b"x", id_required=True), number, f"m{number}", answered)
+        groups.join("g", join_request({"range": b"x"}, id_required=True), number, f"m{number}", answered)
         assert isinstance(answered.answers[0][1], MemberIdRequired)
     with pytest.raises(GroupFull):
-        groups.join("g", join_request(b"x", id_required=True), 0, "one too many", turn(groups))
-    rejoining = replace(join_request(b"x"), identity=MemberId("m7"))
+        groups.join("g", join_request({"range": b"x"}, id_required=True), 0, "one too many", turn(groups))
+    rejoining = replace(join_request({"range": b"x"}), identity=MemberId("m7"))
     groups.join("g", rejoining, 7, "", turn(groups))  # a client with a pending id may still join
     assert list(groups.groups["g"].members) == ["m7"]
     groups.leave("g", [MemberId("m7")], turn(groups))
@@ -69,7 +57,7 @@ def test_pending_member_ids_are_bounded() -> None:
 def test_a_rebalance_timeout_of_zero_or_less_does_not_make_the_coordinator_spin(timeout_ms: int) -> None:
     groups = Groups()
     for name in ("here", "gone"):
-        static = replace(join_request(b"x"), identity=MemberId("", name), rebalance_timeout_ms=timeout_ms)
+        static = replace(join_request({"range": b"x"}), identity=MemberId("", name), rebalance_timeout_ms=timeout_ms)
         groups.join("g", static, name, name, turn(groups))
     groups.leave("g", [MemberId("", "gone")], turn(groups))
     groups.ring(turn(groups))  # cancelled alarms are skipped
@@ -85,11 +73,11 @@ def test_the_protocols_of_a_member_are_bounded_in_number_and_their_names_count_a
     groups = Groups()
     most = {f"p{number}": b"" for number in range(GROUP_PROTOCOLS_MAX)}
     with pytest.raises(InconsistentProtocol, match="101 protocols; 100 are allowed"):
-        groups.join("g", replace(join_request(b""), protocols=most | {"more": b""}), 0, "m", turn(groups))
-    groups.join("g", replace(join_request(b""), protocols=most), 0, "m", turn(groups))
+        groups.join("g", join_request(most | {"more": b""}), 0, "m", turn(groups))
+    groups.join("g", join_request(most), 0, "m", turn(groups))
     named = {"é" * (GROUP_SUBSCRIPTIONS_MAX_BYTES // 2 - 100) + "x": b"", "p0": b""}
     with pytest.raises(GroupFull, match="bytes"):
-        groups.join("g", replace(join_request(b""), protocols=named), 1, "n", turn(groups))
+        groups.join("g", join_request(named), 1, "n", turn(groups))
 
 
 class CountingProtocols(dict[str, bytes]):
@@ -105,7 +93,7 @@ class CountingProtocols(dict[str, bytes]):
 def test_the_protocols_of_all_members_are_compared_once_for_a_new_member() -> None:
     group = ClassicGroup("g")
     known = CountingProtocols({f"p{number}": b"" for number in range(GROUP_PROTOCOLS_MAX)})
-    group.add(ClassicMember.of("m", join_request(b"")))
+    group.add(ClassicMember.of("m", join_request({"range": b""})))
     group.members["m"].protocols = known
     group.protocol_type = "consumer"
     assert not group.supports("consumer", [f"q{number}" for number in range(GROUP_PROTOCOLS_MAX)])

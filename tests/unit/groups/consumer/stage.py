@@ -11,7 +11,6 @@ from dataclasses import replace
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.partition_sets import PartitionSet, partition_set
 from tailrace.groups.consumer.requests import JOIN_EPOCH, UNCHANGED, Heartbeat
-from tailrace.groups.consumer.states import MemberMove
 from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed
 from tailrace.groups.records import Entry
@@ -28,7 +27,7 @@ from tests.unit.groups.consumer.transcript_lines import (
     refusal_line,
     step_line,
 )
-from tests.unit.groups.stage import GROUP_ID, RULES, GroupStage
+from tests.unit.groups.stage import GROUP_ID, GroupStage
 from tests.unit.state_tables import Command, carry_out
 
 
@@ -69,18 +68,11 @@ class Client:
 
 
 class ConsumerStage(GroupStage):
-    def __init__(self) -> None:
-        self.moves: dict[MemberMove, None] = {}  # the transitions taken so far, in all transcripts
-        self._clear()
-
     def _clear(self) -> None:
-        self.rules = RULES
+        super()._clear()
         self.topics = StagedTopics()
-        self.now_ms = 1_000_000
-        self.groups = Groups()
         self.log: list[Entry] = []
         self.clients: dict[str, Client] = {}
-        self.lines: list[str] = []
         self._turn(lambda turn: self.groups.serve(turn))
 
     def play(self, line: str) -> list[str]:

@@ -3,33 +3,22 @@
 import pytest
 
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.requests import JoinRequest, MemberId
 from tailrace.model.faults import InconsistentProtocol
 from tailrace.model.limits import GROUP_PROTOCOLS_MAX
 from tests.unit.groups.consumer.coordinator import Coordinator
 from tests.unit.groups.consumer.mixed_stage import MixedStage
+from tests.unit.groups.stage import join_request
 from tests.unit.state_tables import transcripts_of
-
-
-def join_request(protocols: int) -> JoinRequest:
-    return JoinRequest(
-        identity=MemberId(""),
-        client_id="o",
-        client_host="/h",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=10_000,
-        protocol_type="consumer",
-        protocols={f"p{number}": bytes(10) for number in range(protocols)},
-    )
 
 
 def test_the_number_of_protocols_of_a_member_is_bounded() -> None:
     coordinator = Coordinator()
     coordinator.join("m", names=("t",))
     turn = coordinator.turn()
+    most = {f"p{number}": bytes(10) for number in range(GROUP_PROTOCOLS_MAX)}
     with pytest.raises(InconsistentProtocol, match="101 protocols"):
-        coordinator.groups.join("g", join_request(GROUP_PROTOCOLS_MAX + 1), "o", "o", turn)
-    coordinator.groups.join("g", join_request(GROUP_PROTOCOLS_MAX), "o", "o", turn)
+        coordinator.groups.join("g", join_request(most | {"more": bytes(10)}), "o", "o", turn)
+    coordinator.groups.join("g", join_request(most), "o", "o", turn)
 
 
 def test_only_members_are_kept_as_told_to_rejoin() -> None:

@@ -4,17 +4,23 @@ import asyncio
 import errno
 import random
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from tailrace.ports.disk import Disk, InUse, replace_file
 from tailrace.testing.simulation import Machine, Odds, World
 
+T = TypeVar("T")
 
-def on_machine(scenario: Callable[[Machine], Coroutine[Any, Any, None]], seed: int = 1) -> None:
+
+def on_machine(scenario: Callable[[Machine], Coroutine[Any, Any, T]], seed: int = 1) -> T:
     with World(seed) as world:
-        world.run(scenario(world.machine("a")))
+        return world.run(scenario(world.machine("a")))
+
+
+def on_machines(scenario: Callable[[Machine], Coroutine[Any, Any, T]], seeds: int = 30) -> list[T]:
+    return [on_machine(scenario, seed) for seed in range(seeds)]
 
 
 def reboot(machine: Machine, *, power_loss: bool) -> Disk:
@@ -55,27 +61,21 @@ def test_a_files_modification_time_is_that_of_its_last_change_after_a_crash_too(
 
 
 def test_a_synced_file_whose_folder_is_not_synced_may_be_lost() -> None:
-    found = []
-
-    async def scenario(machine: Machine) -> None:
+    async def scenario(machine: Machine) -> bool:
         disk = machine.boot().disk
         file = disk.open("/f")
         file.write(b"hello", 0)
         await file.sync()
         disk = reboot(machine, power_loss=True)
-        found.append(disk.exists("/f"))
         if disk.exists("/f"):
             assert disk.open("/f").read(0, 10) == b"hello"
+        return disk.exists("/f")
 
-    for seed in range(30):
-        on_machine(scenario, seed)
-    assert len(set(found)) == 2
+    assert set(on_machines(scenario)) == {True, False}
 
 
 def test_a_folder_that_is_not_durable_loses_its_synced_files() -> None:
-    found = []
-
-    async def scenario(machine: Machine) -> None:
+    async def scenario(machine: Machine) -> bool:
         disk = machine.boot().disk
         disk.make_dir("/data/topic")
         file = disk.open("/data/topic/f")
@@ -83,17 +83,13 @@ def test_a_folder_that_is_not_durable_loses_its_synced_files() -> None:
         await file.sync()
         await disk.sync_dir("/data/topic")
         await disk.sync_dir("/data")
-        found.append(reboot(machine, power_loss=True).exists("/data/topic/f"))
+        return reboot(machine, power_loss=True).exists("/data/topic/f")
 
-    for seed in range(30):
-        on_machine(scenario, seed)
-    assert len(set(found)) == 2  # the root was not synced
+    assert set(on_machines(scenario)) == {True, False}  # the root was not synced
 
 
 def test_a_sync_covers_only_what_was_written_before_it_started() -> None:
-    lost = []
-
-    async def scenario(machine: Machine) -> None:
+    async def scenario(machine: Machine) -> bool:
         disk = machine.boot().disk
         file = disk.open("/f")
         await disk.sync_dir("/")
@@ -103,17 +99,13 @@ def test_a_sync_covers_only_what_was_written_before_it_started() -> None:
         await started
         after = reboot(machine, power_loss=True).open("/f").read(0, 100)
         assert after[:6] == b"before"
-        lost.append(after != b"beforeafter")
+        return after == b"beforeafter"
 
-    for seed in range(30):
-        on_machine(scenario, seed)
-    assert len(set(lost)) == 2
+    assert set(on_machines(scenario)) == {True, False}
 
 
 def test_a_power_cut_during_a_sync_may_lose_anything_it_covers() -> None:
-    sizes = []
-
-    async def scenario(machine: Machine) -> None:
+    async def scenario(machine: Machine) -> int:
         disk = machine.boot().disk
         file = disk.open("/f")
         await disk.sync_dir("/")
@@ -121,19 +113,16 @@ def test_a_power_cut_during_a_sync_may_lose_anything_it_covers() -> None:
         file.sync()
         disk = reboot(machine, power_loss=True)
         await asyncio.sleep(1)  # the sync of the previous process must have no effect on this one
-        sizes.append(disk.open("/f").size())
+        return disk.open("/f").size()
 
-    for seed in range(40):
-        on_machine(scenario, seed)
+    sizes = on_machines(scenario, 40)
     assert 0 in sizes
     assert 10_000 in sizes
     assert any(0 < size < 10_000 for size in sizes)
 
 
 def test_torn_writes_leave_holes_zeros_and_garbage_but_never_touch_synced_bytes() -> None:
-    shapes = set()
-
-    async def scenario(machine: Machine) -> None:
+    async def scenario(machine: Machine) -> tuple[bool, str]:
         disk = machine.boot().disk
         file = disk.open("/f")
         await disk.sync_dir("/")
@@ -145,10 +134,9 @@ def test_torn_writes_leave_holes_zeros_and_garbage_but_never_touch_synced_bytes(
         rest = after[700:]
         whole = rest == b"n" * len(rest)
         odd = any(byte not in b"n\0" for byte in rest)
-        shapes.add((len(rest) == 3000, "whole" if whole else "garbage" if odd else "zeros"))
+        return len(rest) == 3000, "whole" if whole else "garbage" if odd else "zeros"
 
-    for seed in range(150):
-        on_machine(scenario, seed)
+    shapes = set(on_machines(scenario, 150))
     assert {(True, "whole"), (False, "whole"), (True, "garbage"), (True, "zeros")} <= shapes
 
 
@@ -167,9 +155,7 @@ def test_replacing_a_file_leaves_the_old_or_the_new_whole(seed: int) -> None:
 
 
 def test_a_rename_to_another_folder_never_loses_the_file() -> None:
-    places = []
-
-    async def scenario(machine: Machine) -> None:
+    async def scenario(machine: Machine) -> list[str]:
         disk = machine.boot().disk
         disk.make_dir("/a")
         disk.make_dir("/b")
@@ -182,10 +168,9 @@ def test_a_rename_to_another_folder_never_loses_the_file() -> None:
         disk.rename("/a/f", "/b/f")
         disk.open("/a/f").write(b"another", 0)
         disk = reboot(machine, power_loss=True)
-        places.append([path for path in ("/a/f", "/b/f") if _holds(disk, path, b"precious")])
+        return [path for path in ("/a/f", "/b/f") if _holds(disk, path, b"precious")]
 
-    for seed in range(60):
-        on_machine(scenario, seed)
+    places = on_machines(scenario, 60)
     assert {len(found) for found in places} == {1}
     assert {found[0] for found in places} == {"/a/f", "/b/f"}
 
@@ -257,9 +242,7 @@ def test_a_full_disk_keeps_the_part_that_fits_and_takes_more_when_there_is_room(
 
 
 def test_changes_lost_by_a_failed_sync_are_not_saved_by_a_later_sync() -> None:
-    kept = []
-
-    async def scenario(machine: Machine) -> None:
+    async def scenario(machine: Machine) -> bytes:
         disk = machine.boot().disk
         file = disk.open("/f")
         await disk.sync_dir("/")
@@ -272,11 +255,9 @@ def test_changes_lost_by_a_failed_sync_are_not_saved_by_a_later_sync() -> None:
         await file.sync()
         after = reboot(machine, power_loss=True).open("/f").read(0, 100)
         assert after[6:] == b"later"
-        kept.append(after[:6])
+        return bytes(after[:6])
 
-    for seed in range(20):
-        on_machine(scenario, seed)
-    assert set(kept) == {b"failed", bytes(6)}
+    assert set(on_machines(scenario, 20)) == {b"failed", bytes(6)}
 
 
 def test_a_flipped_bit_stays_flipped() -> None:

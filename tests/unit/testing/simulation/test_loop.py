@@ -105,15 +105,20 @@ def test_an_exception_in_a_callback_fails_the_run() -> None:
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
+async def failed_task() -> "asyncio.Task[None]":
+    async def broken() -> None:
+        raise ValueError("broken")
+
+    task = asyncio.create_task(broken())
+    await asyncio.sleep(1)
+    return task
+
+
 def test_a_failed_task_whose_exception_is_not_retrieved_fails_the_run() -> None:
     loop = SimLoop()
 
-    async def broken() -> None:
-        raise ValueError("unseen")
-
     async def main() -> None:
-        task = asyncio.create_task(broken())
-        await asyncio.sleep(1)
+        task = await failed_task()
         assert task.done()
 
     with pytest.raises(SimulationFailed, match="never retrieved") as caught:
@@ -122,18 +127,12 @@ def test_a_failed_task_whose_exception_is_not_retrieved_fails_the_run() -> None:
 
 
 def test_a_failed_task_that_is_awaited_does_not_fail_the_run() -> None:
-    loop = SimLoop()
-
-    async def broken() -> None:
-        raise ValueError("seen")
-
     async def main() -> None:
-        task = asyncio.create_task(broken())
-        await asyncio.sleep(1)
-        with pytest.raises(ValueError, match="seen"):
+        task = await failed_task()
+        with pytest.raises(ValueError, match="broken"):
             await task
 
-    loop.run_until_complete(main())
+    SimLoop().run_until_complete(main())
 
 
 def test_a_deadlock_names_the_pending_tasks() -> None:

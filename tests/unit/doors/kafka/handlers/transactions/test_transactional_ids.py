@@ -1,6 +1,8 @@
 """Transactions over the wire, on one broker: every version of every request, and bad input."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from unittest.mock import patch
 
 import pytest
@@ -82,14 +84,21 @@ async def test_a_late_end_never_touches_the_next_transaction(broker: Served) -> 
     assert await last_stable(broker, "t") == 4
 
 
+@asynccontextmanager
+async def on_another_connection(broker: Served) -> AsyncIterator[Transacted]:
+    second = await Connection.connect(broker.node.ports.net, "127.0.0.1", broker.door.port)
+    try:
+        yield Transacted(second.call)
+    finally:
+        second.close()
+
+
 @with_broker()
 async def test_a_late_end_of_transactions_v1_is_known_by_its_connection(broker: Served) -> None:
     """The client has sent it, closed the connection, sent it again over the next, and begun the next transaction."""
     await broker.make_topic("t")
     given_up = Transacted(broker.call)
-    second = await Connection.connect(broker.node.ports.net, "127.0.0.1", broker.door.port)
-    one = Transacted(second.call)
-    try:
+    async with on_another_connection(broker) as one:
         await given_up.begin()
         assert await given_up.add({"t": [0]}) == [0]
         one.producer_id, one.epoch = given_up.producer_id, given_up.epoch
@@ -106,8 +115,6 @@ async def test_a_late_end_of_transactions_v1_is_known_by_its_connection(broker: 
         await given_up.begin()  # whoever takes the name may come by any
         assert await given_up.add({"t": [0]}) == [0]
         assert await given_up.end(committed=False) == 0
-    finally:
-        second.close()
 
 
 @with_broker()
@@ -115,17 +122,13 @@ async def test_a_name_may_be_taken_by_another_connection_than_what_follows(broke
     """aiokafka does so: it sends InitProducerId on another connection, which may be newer than the coordinator's."""
     await broker.make_topic("t")
     one = Transacted(broker.call)
-    second = await Connection.connect(broker.node.ports.net, "127.0.0.1", broker.door.port)
-    apart = Transacted(second.call)
-    try:
+    async with on_another_connection(broker) as apart:
         for _ in range(2):
             await apart.begin()
             one.producer_id, one.epoch = apart.producer_id, apart.epoch
             assert await one.add({"t": [0]}) == [0]
             assert await one.end(committed=True) == 0
             await one.until("CompleteCommit")
-    finally:
-        second.close()
 
 
 @with_broker()

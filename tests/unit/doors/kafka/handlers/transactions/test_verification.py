@@ -1,6 +1,7 @@
 """Verification of a transaction's first batch by its coordinator (KIP-890); tests decide what it answers, and when."""
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,17 @@ from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, Txn
 from tests.unit.doors.kafka.clustered import Clustered, with_cluster
 from tests.unit.doors.kafka.hostile import until
 from tests.unit.doors.kafka.served import ANSWER_MAX_S, Served, serving, with_broker
-from tests.unit.doors.kafka.transacting import MY_TRANSACTIONS, Refuses, latest, look, mark, oracle_for, produce, send
+from tests.unit.doors.kafka.transacting import (
+    MY_TRANSACTIONS,
+    Oracle,
+    Refuses,
+    latest,
+    look,
+    mark,
+    oracle_for,
+    produce,
+    send,
+)
 
 
 @with_broker()
@@ -100,19 +111,27 @@ async def test_it_is_asked_again_while_it_ends_the_transaction_before(served: Se
     assert await latest(served, isolation=0) == 2
 
 
+async def marked_meanwhile(
+    served: Served, oracle: Oracle, request: object, version: int, marker: Awaitable[object]
+) -> int:
+    """Send a request, and write a marker while the coordinator is being asked about it; the error of its partition."""
+    oracle.open.clear()
+    waiting = served.client.send(request, version)
+    await until(lambda: bool(oracle.asked))
+    await marker
+    oracle.open.set()
+    answer = await asyncio.wait_for(waiting, ANSWER_MAX_S)
+    code: int = answer.topics[0].partitions[0].error_code
+    return code
+
+
 @with_broker()
 async def test_a_marker_between_the_answer_and_the_append_refuses_the_batch(served: Served) -> None:
     """The abort marker is written before the coordinator's positive answer arrives: the batch would hang forever."""
     await served.make_topic("t")
-    oracle = oracle_for(served)
-    oracle.open.clear()
-    waiting = served.client.send(produce("a"), 11)
-    await until(lambda: bool(oracle.asked))
-    partition = served.node.hosted.find("t", 0)
-    await partition.write_marker(7, 0, 0, False)
-    oracle.open.set()
-    answer = await asyncio.wait_for(waiting, ANSWER_MAX_S)
-    assert answer.topics[0].partitions[0].error_code == Error.NOT_ENOUGH_REPLICAS
+    oracle, partition = oracle_for(served), served.node.hosted.find("t", 0)
+    marker = partition.write_marker(7, 0, 0, False)
+    assert await marked_meanwhile(served, oracle, produce("a"), 11, marker) == Error.NOT_ENOUGH_REPLICAS
     assert (partition.log.end, partition.last_stable) == (1, 1)
     assert await send(served, "a") == (Error.NONE, 1)
 
@@ -121,14 +140,8 @@ async def test_a_marker_between_the_answer_and_the_append_refuses_the_batch(serv
 async def test_of_transactions_v2_it_is_asked_once_more_when_a_marker_comes_between(served: Served) -> None:
     """The marker ends the previous transaction. The producer's epoch shows that the batch belongs to the next one."""
     await served.make_topic("t")
-    oracle = oracle_for(served)
-    oracle.open.clear()
-    waiting = served.client.send(produce("a", epoch=1), 12)
-    await until(lambda: bool(oracle.asked))
-    await served.node.hosted.find("t", 0).write_marker(7, 0, 0, True)
-    oracle.open.set()
-    answer = await asyncio.wait_for(waiting, ANSWER_MAX_S)
-    assert answer.topics[0].partitions[0].error_code == Error.NONE
+    oracle, marker = oracle_for(served), served.node.hosted.find("t", 0).write_marker(7, 0, 0, True)
+    assert await marked_meanwhile(served, oracle, produce("a", epoch=1), 12, marker) == Error.NONE
     assert len(oracle.asked) == 2
 
 
@@ -154,42 +167,26 @@ async def test_of_transactions_v2_it_is_asked_once_more_for_offsets_too(served: 
         )
     )
     oracle = oracle_for(served)
-    oracle.open.clear()
-    waiting = served.client.send(offset_of_group(), 5)
-    await until(lambda: bool(oracle.asked))
-    await served.node.hosted.find(OFFSETS_TOPIC, 0).write_marker(7, 1, 0, True, transaction_version=2)
-    oracle.open.set()
-    answer = await asyncio.wait_for(waiting, ANSWER_MAX_S)
-    assert answer.topics[0].partitions[0].error_code == Error.NONE
+    marker = served.node.hosted.find(OFFSETS_TOPIC, 0).write_marker(7, 1, 0, True, transaction_version=2)
+    assert await marked_meanwhile(served, oracle, offset_of_group(), 5, marker) == Error.NONE
     assert len(oracle.asked) == 2
 
 
 @with_broker()
 async def test_of_transactions_v2_a_late_batch_is_refused_by_its_epoch(served: Served) -> None:
     await served.make_topic("t")
-    oracle = oracle_for(served)
+    oracle, partition = oracle_for(served), served.node.hosted.find("t", 0)
     oracle.codes = [Error.NONE, Error.INVALID_PRODUCER_EPOCH]
-    oracle.open.clear()
-    waiting = served.client.send(produce("a"), 12)
-    await until(lambda: bool(oracle.asked))
-    await served.node.hosted.find("t", 0).write_marker(7, 0, 0, False)
-    oracle.open.set()
-    answer = await asyncio.wait_for(waiting, ANSWER_MAX_S)
-    assert answer.topics[0].partitions[0].error_code == Error.INVALID_PRODUCER_EPOCH
-    assert served.node.hosted.find("t", 0).log.end == 1
+    marker = partition.write_marker(7, 0, 0, False)
+    assert await marked_meanwhile(served, oracle, produce("a"), 12, marker) == Error.INVALID_PRODUCER_EPOCH
+    assert partition.log.end == 1
 
 
 @with_broker()
 async def test_a_marker_of_another_producer_changes_nothing(served: Served) -> None:
     await served.make_topic("t")
-    oracle = oracle_for(served)
-    oracle.open.clear()
-    waiting = served.client.send(produce("a"), 11)
-    await until(lambda: bool(oracle.asked))
-    await served.node.hosted.find("t", 0).write_marker(8, 0, 0, False)
-    oracle.open.set()
-    answer = await asyncio.wait_for(waiting, ANSWER_MAX_S)
-    assert answer.topics[0].partitions[0].error_code == Error.NONE
+    oracle, marker = oracle_for(served), served.node.hosted.find("t", 0).write_marker(8, 0, 0, False)
+    assert await marked_meanwhile(served, oracle, produce("a"), 11, marker) == Error.NONE
 
 
 @with_broker()

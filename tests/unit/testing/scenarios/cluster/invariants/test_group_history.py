@@ -6,11 +6,16 @@ from tailrace.testing.scenarios.cluster.invariants.group_history import GroupHis
 from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 
 
+def check_it_may_not_own(history: GroupHistory, member: str) -> None:
+    """A partition that another member owns in the same generation."""
+    with pytest.raises(InvariantViolated, match=Invariant.ONE_OWNER):
+        history.assigned(1, 0, member)
+
+
 def test_two_owners_in_one_generation_are_a_violation() -> None:
     history = GroupHistory()
     history.assigned(1, 0, "a")
-    with pytest.raises(InvariantViolated, match=Invariant.ONE_OWNER):
-        history.assigned(1, 0, "b")
+    check_it_may_not_own(history, "b")
 
 
 def test_a_group_that_all_members_have_left_may_start_again_with_the_same_generation() -> None:
@@ -18,8 +23,7 @@ def test_a_group_that_all_members_have_left_may_start_again_with_the_same_genera
     history.assigned(1, 0, "a")
     history.left("a")
     history.assigned(1, 0, "b")
-    with pytest.raises(InvariantViolated, match=Invariant.ONE_OWNER):
-        history.assigned(1, 0, "c")
+    check_it_may_not_own(history, "c")
 
 
 def test_a_group_does_not_start_again_while_it_has_a_member() -> None:
@@ -27,8 +31,7 @@ def test_a_group_does_not_start_again_while_it_has_a_member() -> None:
     history.assigned(1, 0, "a")
     history.assigned(1, 1, "b")
     history.left("a")
-    with pytest.raises(InvariantViolated, match=Invariant.ONE_OWNER):
-        history.assigned(1, 0, "c")
+    check_it_may_not_own(history, "c")
 
 
 def test_a_group_with_offsets_does_not_start_again() -> None:
@@ -36,5 +39,4 @@ def test_a_group_with_offsets_does_not_start_again() -> None:
     history.assigned(1, 0, "a")
     history.acknowledged(1, 1, 0, 5, "a")
     history.left("a")
-    with pytest.raises(InvariantViolated, match=Invariant.ONE_OWNER):
-        history.assigned(1, 0, "b")
+    check_it_may_not_own(history, "b")
