@@ -103,7 +103,18 @@ class SharePartitions:
         partition = self._led(topic_id, number)
         if start < 0:
             start = await self._reset_offset(partition, self.settings_of(group))
-        await self._states.initialize(ShareKey(group, topic_id, number), state_epoch, start)
+        key = ShareKey(group, topic_id, number)
+        await self._states.initialize(key, state_epoch, start)
+        await self._forget(key)
+
+    async def _forget(self, key: ShareKey) -> None:
+        """Drop what was read of a share partition before its state was initialized anew."""
+        loading = self._loading.get(key)
+        if loading is not None:
+            await asyncio.wait([loading])
+        share = self._shares.get(key)
+        if share is not None:
+            self._drop(share)
 
     async def _reset_offset(self, partition: Partition, settings: ShareSettings) -> int:
         end = partition.readable(committed=settings.read_committed)
