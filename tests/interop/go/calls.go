@@ -107,13 +107,14 @@ func answerCalls(answer func(context.Context, asked) (any, error)) error {
 		within, done := context.WithTimeout(context.Background(), deadline)
 		result, err := answer(within, wanted)
 		done()
-		if err := answers.Encode(outcome(result, err)); err != nil {
+		if err := answers.Encode(answerLine(result, err)); err != nil {
 			return err
 		}
 	}
 }
 
-func outcome(result any, err error) map[string]any {
+// answerLine is what is written of a call's result.
+func answerLine(result any, err error) map[string]any {
 	var refusal *kerr.Error
 	switch {
 	case errors.As(err, &refusal):

@@ -57,17 +57,9 @@ func alterShareOffsets(own *session, within context.Context, wanted asked) (any,
 	for partition, at := range wanted.Offsets {
 		offsets.Add(kadm.Offset{Topic: wanted.Topic, Partition: partition, At: at})
 	}
-	done, err := own.admin.AlterShareGroupOffsets(within, wanted.Group, offsets)
-	if err != nil {
-		return nil, err
-	}
-	return nil, done.Error()
+	return outcome(own.admin.AlterShareGroupOffsets(within, wanted.Group, offsets))
 }
 
 func deleteShareOffsets(own *session, within context.Context, wanted asked) (any, error) {
-	gone, err := own.admin.DeleteShareGroupOffsets(within, wanted.Group, wanted.Topic)
-	if err != nil {
-		return nil, err
-	}
-	return nil, gone.Error()
+	return outcome(own.admin.DeleteShareGroupOffsets(within, wanted.Group, wanted.Topic))
 }
