@@ -16,11 +16,11 @@ Outcome = Literal["accept", "release", "reject"]
 
 
 class Delivery(NamedTuple):
-    """A record as it was delivered; `count` is how often it was by now."""
+    """A record as it was delivered; `times` is how often it was by now."""
 
     partition: int
     offset: int
-    count: int
+    times: int
     value: str
 
 

@@ -49,8 +49,8 @@ def places(delivered: Iterable[Delivery]) -> list[tuple[int, int]]:
     return sorted((one.partition, one.offset) for one in delivered)
 
 
-def counts(delivered: Iterable[Delivery]) -> set[int]:
-    return {one.count for one in delivered}
+def times(delivered: Iterable[Delivery]) -> set[int]:
+    return {one.times for one in delivered}
 
 
 def left(bootstrap: str, group: str, topic: str) -> int:
@@ -76,13 +76,13 @@ def test_outcomes(client: Client, topic: str, group: str, bench: Client) -> None
     fill(bench, topic, 6)
     with client.share_member(topic, group, "explicit") as member:
         first = member.take()
-        assert [(one.offset, one.count, one.value) for one in first] == [(at, 1, str(at)) for at in range(6)]
+        assert [(one.offset, one.times, one.value) for one in first] == [(at, 1, str(at)) for at in range(6)]
         member.acknowledge(first[:2], "accept")
         member.acknowledge(first[2:4], "reject")
         member.acknowledge(first[4:], "release")
         member.commit()
         again = member.take()
-        assert [(one.offset, one.count) for one in again] == [(4, 2), (5, 2)]
+        assert [(one.offset, one.times) for one in again] == [(4, 2), (5, 2)]
         member.acknowledge(again)
         member.commit()
         assert left(client.bootstrap, group, topic) == 0
@@ -104,7 +104,7 @@ def test_part_of_a_batch(client: Client, compression: Compression, topic: str, g
     assert left(client.bootstrap, group, topic) == 0
 
 
-@feature("acknowledged implicitly: a poll accepts what the last one returned, a commit what the last poll did", "share_member")
+@feature("implicitly: a poll accepts what the last one returned, and so does a commit", "share_member")
 def test_implicit(client: Client, topic: str, group: str, bench: Client) -> None:
     fill(bench, topic, 10)
     with client.share_member(topic, group) as member:
@@ -134,7 +134,7 @@ def test_leave(client: Client, topic: str, group: str, bench: Client) -> None:
         first.leave()
     with client.share_member(topic, group, "explicit") as second:
         again = second.take()
-        assert (offsets(again), counts(again)) == (list(range(4, 10)), {2})
+        assert (offsets(again), times(again)) == (list(range(4, 10)), {2})
 
 
 @feature("a member is killed: another gets its records at once", "share_member")
@@ -148,7 +148,7 @@ def test_killed(client: Client, topic: str, group: str, bench: Client) -> None:
             nothing_comes(second)
             first.kill()
             again = second.drain(6)
-            assert (offsets(again), counts(again)) == (list(range(4, 10)), {2})
+            assert (offsets(again), times(again)) == (list(range(4, 10)), {2})
 
 
 @feature("two members share one partition: each record comes to one of them", "share_member")
@@ -195,7 +195,7 @@ def test_lock_ends(client: Client, topic: str, bench: Client) -> None:
         held = first.take()
         with client.share_member(topic, group, "explicit") as second:
             again = second.take()
-            assert [(one.offset, one.count) for one in again] == [(0, 2)]
+            assert [(one.offset, one.times) for one in again] == [(0, 2)]
             first.acknowledge(held)
             with pytest.raises(Refused) as refusal:
                 first.commit()
@@ -212,7 +212,7 @@ def test_limit(client: Client, topic: str, bench: Client) -> None:
     with client.share_member(topic, group, "explicit") as member:
         for count in (1, 2):
             delivered = member.take()
-            assert counts(delivered) == {count}
+            assert times(delivered) == {count}
             member.acknowledge(delivered, "release")
             member.commit()
         nothing_comes(member)

@@ -118,7 +118,7 @@ def test_next_leader(client: Client, topic: str, group: str, bench: Client, clus
         try:
             with client.share_member(topic, group) as second:
                 again = second.drain(4, WITHIN_S)
-                assert [(one.offset, one.count) for one in again] == [(4, 2), (5, 2), (8, 1), (9, 1)]
+                assert [(one.offset, one.times) for one in again] == [(4, 2), (5, 2), (8, 1), (9, 1)]
                 finish(client, group, topic, second)
         finally:
             cluster.restart(leader)

@@ -38,7 +38,9 @@ def test_uncommitted(client: Client, topic: str, group: str, bench: Client) -> N
         eventually(lambda: left_after_a_poll(client, group, topic, member.poll) == 0)
 
 
-@feature("what was aborted does not come to groups of isolation level read_committed, and open ones wait", "share_member")
+@feature(
+    "what was aborted does not come to groups of isolation level read_committed; what is open waits", "share_member"
+)
 def test_committed(client: Client, topic: str, bench: Client) -> None:
     group = reads_from_the_start(bench, share_isolation_level="read_committed")
     write_transactions(bench, topic)

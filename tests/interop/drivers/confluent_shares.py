@@ -2,16 +2,11 @@
 
 from collections.abc import Mapping
 
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from tests.interop.client import Client
 from tests.interop.drivers.confluent_refusals import only
+from tests.interop.drivers.confluent_settings import changed
 from tests.interop.member import in_python
 from tests.interop.shapes import Setting
 from tests.interop.share_member import Mode, ShareMember
@@ -30,12 +25,5 @@ class ConfluentShares(Client):
         return {name: Setting(value=one.value, own=one.source == OF_A_GROUP) for name, one in entries.items()}
 
     def change_group_settings(self, group: str, changes: Mapping[str, str | None]) -> None:
-        entries = [
-            ConfigEntry(
-                name,
-                value,
-                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
-            )
-            for name, value in changes.items()
-        ]
-        only(self._admin.incremental_alter_configs([ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)]))
+        resource = changed(ResourceType.GROUP, group, changes)
+        only(self._admin.incremental_alter_configs([resource]))

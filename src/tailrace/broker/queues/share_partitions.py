@@ -7,13 +7,14 @@ epoch, which fences earlier leaders; from then on it alone writes it.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Final
 
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.queues.led_share import DeadLetterWriter, LedShare
 from tailrace.broker.queues.state_calls import ShareStates
-from tailrace.model.faults import InvalidRequest, NotLeader, UnknownTopic
+from tailrace.model.faults import Fault, InvalidRequest, NotLeader, UnknownTopic
 from tailrace.model.ids import Id
 from tailrace.model.settings import Settings
 from tailrace.model.share_settings import ShareSettings
@@ -111,7 +112,8 @@ class SharePartitions:
         """Drop what was read of a share partition before its state was initialized anew."""
         loading = self._loading.get(key)
         if loading is not None:
-            await asyncio.wait([loading])
+            with suppress(Fault):
+                await asyncio.shield(loading)
         share = self._shares.get(key)
         if share is not None:
             self._drop(share)
