@@ -30,9 +30,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     features = [item for item in items if item.get_closest_marker("feature") is not None]
     versions = {driver.name: driver.version() for driver in DRIVERS}
     entries = [_entry(item, versions, order) for order, item in enumerate(features)]
-    sizes = Counter(entry.toolchain for entry in entries)
+    sizes = Counter(entry.long for entry in entries)
     for item, entry in zip(features, entries, strict=True):
-        item.user_properties.append(("interop", replace(entry, of=sizes[entry.toolchain]).properties()))
+        item.user_properties.append(("interop", replace(entry, of=sizes[entry.long]).properties()))
 
 
 def _entry(item: pytest.Item, versions: dict[str, str | None], order: int) -> Entry:
@@ -51,7 +51,7 @@ def _entry(item: pytest.Item, versions: dict[str, str | None], order: int) -> En
         column=DRIVERS.index(driver),
         order=order,
         of=0,
-        toolchain=driver.toolchain,
+        long=item.get_closest_marker("long") is not None,
     )
 
 
