@@ -11,14 +11,17 @@ from tailrace.ports.worker_threads import WorkerThreads
 def test_the_loop_handles_the_end_of_a_call_in_one_turn() -> None:
     async def main() -> None:
         threads, loop = WorkerThreads("test", 1), asyncio.get_running_loop()
-        events: list[object] = []
-        threads.run(threading.get_ident, lambda ident, error: events.append((ident, error)))
+        events: list[str] = []
+
+        def ended(ident: int, error: BaseException | None) -> None:
+            assert (ident != threading.get_ident(), error) == (True, None)
+            events.append("ended")
+
+        threads.run(threading.get_ident, ended)
         threads.close()  # the call has run, and the loop has had no turn yet
         loop.call_soon(events.append, "next")
         await asyncio.sleep(0)
-        (ident, error), then = events
-        assert ident != threading.get_ident()
-        assert (error, then) == (None, "next")
+        assert events == ["ended", "next"]
 
     asyncio.run(main())
 

@@ -341,9 +341,7 @@ def _same_log(one: Fetched, other: Fetched) -> bool:
 
 def _is_syncing(sent: Fetched | None, fetch: Fetched) -> bool:
     """Whether the log has grown since the fetch that was sent, and an fsync of what was appended is under way."""
-    return (
-        sent is not None and (sent.epoch, sent.to) == (fetch.epoch, fetch.to) and 0 <= fetch.durable < fetch.end
-    )
+    return sent is not None and (sent.epoch, sent.to) == (fetch.epoch, fetch.to) and 0 <= fetch.durable < fetch.end
 
 
 def _take_first(members: dict[QuorumMember, None], count: int) -> dict[QuorumMember, None]:
