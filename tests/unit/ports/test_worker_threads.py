@@ -61,12 +61,18 @@ def test_calls_beyond_the_number_of_threads_wait_and_all_run_before_the_threads_
     asyncio.run(main())
 
 
-def test_a_call_that_outlives_its_loop_is_not_an_error() -> None:
+def test_a_thread_whose_call_outlives_its_loop_serves_the_next_loop() -> None:
     threads, gate = WorkerThreads("test", 1), threading.Event()
 
-    async def main() -> None:
+    async def leave() -> None:
         threads.run(lambda: gate.wait(10), lambda *_: None)
 
-    asyncio.run(main())
+    async def run() -> int:
+        ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        threads.run(lambda: 7, lambda result, _: ended.set_result(result))
+        return await asyncio.wait_for(ended, 10)
+
+    asyncio.run(leave())
     gate.set()
+    assert asyncio.run(run()) == 7
     threads.close()
