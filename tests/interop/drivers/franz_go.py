@@ -6,10 +6,10 @@ that, and so do we: it counts as one that fell silent, and can come back only wh
 
 from tests.interop import toolchains
 from tests.interop.client import BASICS
-from tests.interop.drivers.program import Groups, Topics, Writer
+from tests.interop.drivers.program import Groups, ShareGroups, Topics, Writer
 
 
-class FranzGo(Writer, Topics, Groups):
+class FranzGo(Writer, Topics, Groups, ShareGroups):
     name = "franz-go"
     tools = ("go",)
     also = BASICS | {
@@ -18,6 +18,8 @@ class FranzGo(Writer, Topics, Groups):
         "default counts",
         "describing creates nothing",
         "null headers",
+        "renews locks",
+        "single records",
     }
 
     @classmethod
@@ -26,6 +28,10 @@ class FranzGo(Writer, Topics, Groups):
 
     @classmethod
     def member_command(cls) -> list[str]:
+        return toolchains.go()
+
+    @classmethod
+    def share_member_command(cls) -> list[str]:
         return toolchains.go()
 
     @classmethod

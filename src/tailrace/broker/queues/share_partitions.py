@@ -7,13 +7,14 @@ epoch, which fences earlier leaders; from then on it alone writes it.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Final
 
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.queues.led_share import DeadLetterWriter, LedShare
 from tailrace.broker.queues.state_calls import ShareStates
-from tailrace.model.faults import InvalidRequest, NotLeader, UnknownTopic
+from tailrace.model.faults import Fault, InvalidRequest, NotLeader, UnknownTopic
 from tailrace.model.ids import Id
 from tailrace.model.settings import Settings
 from tailrace.model.share_settings import ShareSettings
@@ -103,7 +104,19 @@ class SharePartitions:
         partition = self._led(topic_id, number)
         if start < 0:
             start = await self._reset_offset(partition, self.settings_of(group))
-        await self._states.initialize(ShareKey(group, topic_id, number), state_epoch, start)
+        key = ShareKey(group, topic_id, number)
+        await self._states.initialize(key, state_epoch, start)
+        await self._forget(key)
+
+    async def _forget(self, key: ShareKey) -> None:
+        """Drop what was read of a share partition before its state was initialized anew."""
+        loading = self._loading.get(key)
+        if loading is not None:
+            with suppress(Fault):
+                await asyncio.shield(loading)
+        share = self._shares.get(key)
+        if share is not None:
+            self._drop(share)
 
     async def _reset_offset(self, partition: Partition, settings: ShareSettings) -> int:
         end = partition.readable(committed=settings.read_committed)
