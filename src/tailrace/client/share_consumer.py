@@ -284,8 +284,9 @@ class ShareConsumer:
     def fetch_limits(self, fetching: ShareFetching) -> FetchLimits | None:
         options, is_hard = self._options, self._options.acquire_mode == "record_limit"
         asked = sum(one.asked for one in self._brokers.values()) if is_hard else 0
-        free = self._demand + options.prefetch - len(self._ready) - asked
-        is_short = self._demand > len(self._ready) or 2 * len(self._ready) <= options.prefetch
+        prefetch = self._prefetch()
+        free = self._demand + prefetch - len(self._ready) - asked
+        is_short = self._demand > len(self._ready) or 2 * len(self._ready) <= prefetch
         if free <= 0 or not (is_short or not fetching.is_settled):
             return None
         if is_hard:  # the brokers that were asked longest ago first
@@ -307,6 +308,13 @@ class ShareConsumer:
         return FetchLimits(
             max_wait_ms=wait_ms, max_records=room, mode=options.acquire_mode, max_bytes=options.response_max_bytes
         )
+
+    def _prefetch(self) -> int:
+        """How many messages to fetch ahead: none while one is in hand that was delivered before. It may have killed
+        its worker, and would use up deliveries of all that are locked with it."""
+        if any(message.delivery_count > 1 for broker in self._brokers.values() for message in broker.held):
+            return 0
+        return self._options.prefetch
 
     def name(self, partition: TopicPartition) -> PartitionName | None:
         return self._names.get(partition)

@@ -90,9 +90,9 @@ class Scripted(Misbehaving):
         return [one for _, one in self.seen if type(one).__name__ == f"{name}Request"]
 
 
-def fetched(*offsets: int, error: Error = Error.NONE, **more: Any) -> ShareFetchResponse:
+def fetched(*offsets: int, deliveries: int = 1, error: Error = Error.NONE, **more: Any) -> ShareFetchResponse:
     records = b"".join(bytes(build_batch([NewRecord(b"%d" % one)], base_offset=one)) for one in offsets)
-    ranges = tuple(AcquiredRecords(first_offset=one, last_offset=one, delivery_count=1) for one in offsets)
+    ranges = tuple(AcquiredRecords(first_offset=one, last_offset=one, delivery_count=deliveries) for one in offsets)
     part = PartitionShareFetched(partition=0, error_code=error, records=records, acquired_records=ranges, **more)
     topics = (TopicShareFetched(topic_id=TOPIC_ID, partitions=(part,)),)
     endpoints = (NodeEndpoint(node_id=2, host="h2", port=PORT),)
@@ -226,6 +226,18 @@ def test_the_new_leader_is_asked_at_once_and_old_locks_are_lost() -> None:
         await consumer.settle(new)
 
     play(work)
+
+
+@pytest.mark.parametrize(("deliveries", "wanted"), [(1, 3), (2, 1)])
+def test_nothing_is_fetched_ahead_with_a_message_that_was_delivered_before(deliveries: int, wanted: int) -> None:
+    async def work(consumer: ShareConsumer, brokers: Scripted) -> None:
+        brokers.script.append(fetched(0, deliveries=deliveries))
+        await one(consumer)
+        await consumer.poll(1, 0.3)
+        asked = [request.max_records for request in brokers.sent("ShareFetch")]
+        assert asked[:2] == [4, wanted]
+
+    play(work, ShareOptions(acknowledges="explicit", acquire_mode="record_limit", prefetch=3))
 
 
 def test_a_broker_that_leads_no_partition_any_more_gets_no_share_of_the_demand() -> None:
