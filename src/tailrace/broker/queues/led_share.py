@@ -22,6 +22,7 @@ from tailrace.queues.share_partition import (
     DeliveryTurn,
     SharePartition,
     Span,
+    Write,
 )
 from tailrace.queues.state import ShareKey, ShareState, StateBatch
 from tailrace.records.header import BatchHeader
@@ -82,6 +83,7 @@ class LedShare:
         self.epoch = partition.epoch  # it serves in this leader epoch only
         self.used_at = clock.monotonic()
         self._state_epoch = state.state_epoch
+        self._told = state.start, state.complete_count  # how far it is, as the share coordinator was told
         self._states = states
         self._settings = settings
         self._clock = clock
@@ -184,6 +186,7 @@ class LedShare:
                 size += len(taken)
                 room = options.records - sum(one.last - one.first + 1 for one in acquired)
         self._tell_if_full()
+        self._store_progress()
         return Taken(found, acquired)
 
     async def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement]) -> None:
@@ -198,10 +201,11 @@ class LedShare:
         self._done(turn)
         if not write.batches:
             return
-        fault = await self._store(write.batches, self._machine.progress(write))
+        fault = await self._store(write.batches, self._progress(write))
         turn = self._turn()
         self._machine.written(write, turn, ok=fault is None)
         self._done(turn)
+        self._store_progress()
         self._notify()
         if fault is not None:
             raise fault
@@ -233,7 +237,7 @@ class LedShare:
     def _done(self, turn: DeliveryTurn) -> None:
         """Carry out the effects of a turn."""
         if turn.changed:
-            self._spawn(self._store_later(turn.changed, self._machine.progress()))
+            self._spawn(self._store_later(turn.changed, self._progress()))
         for letter in turn.dead_letters:
             self._spawn(self._write_dead_letter(letter))
         self._set_timer(turn)
@@ -258,6 +262,18 @@ class LedShare:
         fault = await self._store(changed, progress)
         if fault is not None and self.is_current:
             logger.warning("share group %s: cannot store released records: %s", self.key, fault)
+
+    def _store_progress(self) -> None:
+        """Store how far it is, unless the acknowledgement of a locked record will do so. Writes that are under way at
+        the same time do not know of each other, and offsets that are skipped are not written at all."""
+        if not self._machine.locked and self._machine.progress() > self._told:
+            self._spawn(self._store_later((), self._progress()))
+
+    def _progress(self, write: Write | None = None) -> tuple[int, int]:
+        """How far it is once `write` is written; to be told to the share coordinator."""
+        progress = self._machine.progress(write)
+        self._told = max(self._told, progress)
+        return progress
 
     async def _store(self, changed: Sequence[StateBatch], progress: tuple[int, int]) -> Fault | None:
         ordered = sorted(changed)

@@ -10,6 +10,7 @@ from tailrace.model.caller import Caller
 from tailrace.model.faults import NotLeader
 from tailrace.model.ids import TopicPartition
 from tailrace.queues.share_partition import Acknowledge
+from tailrace.queues.state import ShareKey
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import Record
 from tailrace.wire.messages.incremental_alter_configs import (
@@ -185,3 +186,21 @@ async def test_without_its_topic_a_dead_letter_waits_and_is_not_archived(brokers
     await brokers.start(1)
     await brokers.make_topic("dead", (2, 3))
     await brokers.until(lambda: len(records_of(brokers, 2, "dead")) == 1, within_seconds=60.0)
+
+
+async def unfinished(brokers: Brokers, broker: int) -> int:
+    """The records that the group has not finished, by what is stored."""
+    topic_id, partition = place(brokers, broker)
+    share_states = brokers[broker].coordinators.share_partitions._states
+    state = await brokers.machine(broker).run(share_states.summary(ShareKey("g", topic_id, partition)))
+    assert state is not None
+    return brokers.replica(broker, "t").high_watermark - state.start - state.complete_count
+
+
+@simulated(count=1, **FEW)
+async def test_the_stored_start_is_right_after_writes_at_the_same_time(brokers: Brokers) -> None:
+    await make_queue(brokers, 1, records=4)
+    assert await take(brokers, 1) == {0: 1, 1: 1, 2: 1, 3: 1}
+    await asyncio.gather(*(say(brokers, 1, Acknowledge.ACCEPT, one) for one in (0, 2, 1, 3)))
+    await brokers.elapse(1.0)
+    assert await unfinished(brokers, 1) == 0
