@@ -406,12 +406,15 @@ class SharePartition:
         run.state = move.to
 
     def _make_available(self, run: Run) -> None:
-        for gone in self._runs.merge(run):
+        merged = self._runs.merge(run)
+        for gone in merged:
             self._not_ready(gone)
-        run = self._runs.at(run.first)
         if run.not_before >= 0:
-            heappush(self._resting, (run.not_before, run.first))
-        elif not self._is_ready(run):
+            if run not in merged:  # else the run before it has an entry
+                heappush(self._resting, (run.not_before, run.first))
+            return
+        run = self._runs.at(run.first)
+        if not self._is_ready(run):
             insort(self._ready, run.first)
 
     def _exactly(self, first: int, last: int) -> list[Run]:
