@@ -1,4 +1,4 @@
-"""What the pages say is what happens: the README runs, its Python and its commands, and links lead somewhere."""
+"""What the pages say is what happens: the README and the page of queues run, their Python and their commands, and links lead somewhere."""
 
 import os
 import re
@@ -53,6 +53,21 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
         shell("echo first | tailrace produce orders", broker, tmp_path)  # as the snippet at the top does
         out = [shell(line, broker, tmp_path) for line in commands]
     assert any('"two coffees"' in text for text in out)
+
+
+def test_the_page_of_queues_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    page = (root / "docs" / "queues.md").read_text()
+    commands = re.findall(r"^    (tailrace queue .*)$", page, re.MULTILINE)
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert (len(commands), len(blocks)) == (6, 2)
+    with Broker(fsync="never") as broker:
+        for line in commands[:-1]:
+            shell(line, broker, tmp_path)
+        for block in blocks:
+            exec(block.replace("127.0.0.1:9092", broker.bootstrap), {})
+        assert capfd.readouterr().out == "sending Dear Ann, ...\nsending Dear Bob, ...\n"
+        assert "redrive" in commands[-1]
+        assert "redrove 1 message of mails" in shell(f"{commands[-1]} 2>&1", broker, tmp_path)
 
 
 def test_the_page_of_settings_is_what_the_broker_reads() -> None:

@@ -1,22 +1,14 @@
 """A queue in use: a sender and workers in threads, which note what was sent, delivered and accepted."""
 
-import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final
 
 from tailrace.client import BlockingQueue, QueueEmpty
-from tailrace.client.admin import change_group_settings
-from tailrace.client.asyncio_driver import AsyncioDriver
-from tailrace.client.cluster import Cluster
 from tailrace.client.faults import ClientError, NotAcknowledged
-from tailrace.client.share_admin import share_group_offsets
-from tailrace.model.addresses import parse_addresses
-from tailrace.ports import system_ports
+from tests.chaos.share_group_admin import change_group, unfinished
 
-T = TypeVar("T")
 QUEUE: Final = "jobs"  # the topic, and the group
 TAKE_S: Final = 0.5
 SEND_EVERY_S: Final = 0.005
@@ -24,35 +16,11 @@ LOOK_S: Final = 0.1
 ENDED_WITHIN_S: Final = 60.0
 
 
-def ask(bootstrap: str, work: Callable[[Cluster], Awaitable[T]]) -> T:
-    async def run() -> T:
-        ports = system_ports()
-        cluster = Cluster(AsyncioDriver(ports.net, ports.clock, ports.random), parse_addresses(bootstrap))
-        try:
-            return await work(cluster)
-        finally:
-            cluster.close()
-
-    return asyncio.run(run())
-
-
-def change_group(bootstrap: str, group: str, **settings: str) -> None:
-    """Settings of a group, with _ for each dot."""
-    changes: dict[str, str | None] = {name.replace("_", "."): value for name, value in settings.items()}
-    ask(bootstrap, lambda cluster: change_group_settings(cluster, group, changes))
-
-
-def unfinished(bootstrap: str, group: str) -> int | None:
-    """How many messages are not finished; None: not known at the moment."""
-    lags = [one.lag for one in ask(bootstrap, lambda cluster: share_group_offsets(cluster, group)).values()]
-    return None if not lags or None in lags else sum(lag for lag in lags if lag is not None)
-
-
 class QueueLoad:
     """The topic must exist. Begins at once."""
 
     def __init__(self, bootstrap: str, workers: int = 3) -> None:
-        change_group(bootstrap, QUEUE, share_auto_offset_reset="earliest")
+        change_group(bootstrap, QUEUE, {"share.auto.offset.reset": "earliest"})
         self._bootstrap = bootstrap
         self._lock = threading.Lock()
         self._sent_enough = threading.Event()

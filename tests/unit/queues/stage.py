@@ -1,7 +1,7 @@
 """The runner of the transcripts of queues: one share partition at its leader, one command at a time.
 
 What takes effect at once is stored at once; an acknowledgement waits until the transcript says that it is written. The
-next leader loads what was stored, as the share coordinator keeps it: per offset the latest of the highest delivery count.
+next leader loads what was stored, as the share coordinator keeps it: per offset the highest delivery count wins.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from tailrace.queues.share_partition import (
     Span,
     Write,
 )
-from tailrace.queues.state import DeliveryState, ShareState, StateBatch
+from tailrace.queues.state import ShareState, StateBatch
 from tailrace.wire.faults import error_of
 from tests.unit.state_tables import Command, carry_out, label
 
