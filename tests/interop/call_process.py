@@ -16,7 +16,7 @@ ANSWER_TIMEOUT_S = 60.0
 
 
 class CallProcess:
-    def __init__(self, name: str, command: Sequence[str]) -> None:
+    def __init__(self, name: str, command: Sequence[str], **variables: str) -> None:
         self._name = name
         self._process = subprocess.Popen(
             command,
@@ -24,7 +24,7 @@ class CallProcess:
             stdout=subprocess.PIPE,
             text=True,
             cwd=root,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)} | variables,
         )
 
     def ask(self, call: str, **arguments: object) -> Any:

@@ -7,6 +7,7 @@ that override all it uses (`feature.py`). `Refused` is a broker's refusal as the
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from tests.interop.messages import AS_USUAL, Message, Reader, Reading, Received, Sending
@@ -82,6 +83,14 @@ class TlsOptions(NamedTuple):
         """librdkafka's settings."""
         own = {"ssl.key.location": self.keystore, "ssl.certificate.location": self.keystore} if self.keystore else {}
         return {"security.protocol": "SSL", "ssl.ca.location": self.truststore, **own}
+
+    def properties_file(self) -> str:
+        """The path of a file with the settings of Kafka's own clients, beside the files that it names."""
+        stores = [("truststore", self.truststore), *([("keystore", self.keystore)] if self.keystore else [])]
+        lines = [f"ssl.{store}.type=PEM\nssl.{store}.location={path}\n" for store, path in stores]
+        path = Path(self.keystore or self.truststore).with_suffix(".properties")
+        path.write_text("security.protocol=SSL\n" + "".join(lines))
+        return str(path)
 
 
 class Client:

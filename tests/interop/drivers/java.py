@@ -16,7 +16,7 @@ from tests.interop.shapes import ClusterShape, QuorumShape, Setting
 class Java(Writer, Topics, Groups, ShareGroups, JavaTransactions):
     name = "Java"
     tools = ("java", "javac", "mvn")
-    also = CURRENT | {"renews locks", "single records", "workers"}
+    also = CURRENT | {"TLS", "renews locks", "single records", "workers"}
 
     @classmethod
     def command(cls) -> list[str]:

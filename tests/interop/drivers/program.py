@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from benchmarks.fetched import Missing, need
 from tests.interop.call_process import CallProcess
-from tests.interop.client import Client
+from tests.interop.client import Client, TlsOptions
 from tests.interop.member import Member
 from tests.interop.messages import AS_USUAL, Message, Reader, Reading, Received, Sending
 from tests.interop.shapes import (
@@ -59,9 +59,10 @@ class Toolchain(Client):
 
 
 class Program(Toolchain):
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
-        self._process = CallProcess(self.name, [*self.command(), bootstrap])
+    def __init__(self, bootstrap: str, tls: TlsOptions | None = None) -> None:
+        super().__init__(bootstrap, tls)
+        more = {} if tls is None else {"INTEROP_PROPERTIES": tls.properties_file()}
+        self._process = CallProcess(self.name, [*self.command(), bootstrap], **more)
 
     @classmethod
     def command(cls) -> list[str]:

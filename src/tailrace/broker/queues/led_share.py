@@ -120,17 +120,27 @@ class LedShare:
     # Watching
 
     def watch(self, notify: Callable[[], None]) -> None:
-        """Call `notify` whenever there may be more to acquire, until `unwatch`."""
+        """Call `notify` once there may be something to acquire. Of several watchers the first is called, which then
+        either takes it or leaves it to the next (`unwatch`): a record does not wake all members that wait for one."""
+        if not self._watchers:
+            self.partition.watch(self._notify)
         self._watchers[notify] = None
-        self.partition.watch(notify)
 
     def unwatch(self, notify: Callable[[], None]) -> None:
         self._watchers.pop(notify, None)
-        self.partition.unwatch(notify)
+        if not self._watchers:
+            self.partition.unwatch(self._notify)
+        else:
+            self._notify()
 
     def _notify(self) -> None:
-        for notify in list(self._watchers):
-            notify()
+        """Something may have become available, or this is no longer the leader."""
+        if self._watchers and (not self.is_current or self._has_some()):
+            next(iter(self._watchers))()
+
+    def _has_some(self) -> bool:
+        wanted = self._machine.wanted(0, self._turn())
+        return wanted is not None and wanted < self.partition.readable(committed=self._settings().read_committed)
 
     # Events
 
