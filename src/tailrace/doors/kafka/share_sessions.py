@@ -7,12 +7,19 @@ its member had acquired before.
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Final
 
 from tailrace.broker.services.queues import Queues, ShareMember
 from tailrace.model.caller import Caller
-from tailrace.model.faults import InvalidShareSessionEpoch, ShareSessionLimitReached, ShareSessionNotFound
+from tailrace.model.faults import (
+    InvalidRequest,
+    InvalidShareSessionEpoch,
+    ShareSessionLimitReached,
+    ShareSessionNotFound,
+)
 from tailrace.model.ids import TopicPartition
+from tailrace.model.limits import SHARE_SESSION_PARTITIONS_MAX
 
 OPENING: Final = 0  # epoch of a request that opens a session
 CLOSING: Final = -1
@@ -27,6 +34,13 @@ class ShareSession:
         self.epoch = 1  # of the next request
         self.partitions: OrderedDict[TopicPartition, None] = OrderedDict()
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def add(self, places: Iterable[TopicPartition]) -> None:
+        for place in places:
+            self.partitions[place] = None
+            if len(self.partitions) > SHARE_SESSION_PARTITIONS_MAX:
+                self.partitions.popitem()
+                raise InvalidRequest(f"a share session has at most {SHARE_SESSION_PARTITIONS_MAX} partitions")
 
     def rotate(self, place: TopicPartition) -> None:
         """A partition that returned records comes last in the next request, so that the others get their turn."""
