@@ -196,7 +196,7 @@ class SharePartition:
         if span.last >= self._runs.end and not self.is_full and room > 0:
             self._make_available(self._append(self._runs.end, span.last))
         taken = 0
-        self._cut(span.first)
+        self._cut_available(span.first)
         for first in self._ready[bisect_left(self._ready, span.first) : bisect_left(self._ready, span.last + 1)]:
             run = self._runs.at(first)
             company = turn.rules.isolated(run.count, room)
@@ -235,7 +235,10 @@ class SharePartition:
             self._make_available(self._append(self._runs.end, last))
         if first > last or last < self._runs.start:
             return
-        for run in self._exactly(max(first, self._runs.start), last):
+        first = max(first, self._runs.start)
+        self._cut_available(first)
+        self._cut_available(last + 1)
+        for run in self._runs.within(first, last):
             if run.state is DeliveryState.AVAILABLE:
                 self._not_ready(run)
                 self._move(run, Cause.SKIPPED, turn)
@@ -423,6 +426,11 @@ class SharePartition:
             heappush(self._resting, (before.not_before, offset))
         elif before is not None and self._is_ready(before):
             insort(self._ready, offset)
+
+    def _cut_available(self, offset: int) -> None:
+        """Cut at the end of a batch. Other runs stay whole: finished ones would become as many as there are batches."""
+        if self._runs.start < offset < self._runs.end and self._runs.at(offset).state is DeliveryState.AVAILABLE:
+            self._cut(offset)
 
     def _is_ready(self, run: Run) -> bool:
         place = bisect_left(self._ready, run.first)
