@@ -1,7 +1,8 @@
 """OffsetCommit: commit offsets of a group."""
 
 from tailrace.model.ids import NO_ID, Id
-from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
+from tailrace.wire.messages.results import PartitionResult
+from tailrace.wire.schema import Int32, Int64, message, struct, wire
 
 
 @struct
@@ -36,20 +37,12 @@ class OffsetCommitRequest:
 
 
 @struct
-class CommittedPartition:
-    """The result for one partition."""
-
-    partition: Int32
-    error_code: Int16 = 0
-
-
-@struct
 class CommittedTopic:
     """The results for one topic."""
 
     name: str = wire(until=9, default="", ignorable=True)
     topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
-    partitions: tuple[CommittedPartition, ...]
+    partitions: tuple[PartitionResult, ...]
 
 
 @message(api=8, versions="2-10", flexible="8+")
