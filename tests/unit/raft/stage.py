@@ -11,6 +11,7 @@ from tailrace.model.ids import BrokerId, Epoch
 from tailrace.raft.effects import Effects, Vote
 from tailrace.raft.events import AddVoter, Campaign, Event, LeaderDisconnected, RemoveVoter, Repaired, Resign, Transfer
 from tailrace.raft.leading import has_quorum
+from tailrace.raft.messages import Synced
 from tailrace.raft.roles import Move
 from tailrace.raft.voters import NO_VOTER, Voter
 from tests.unit.raft.minimal_shell import Disk, Entry, Envelope, Member, voter
