@@ -17,6 +17,7 @@ from tailrace.testing.simulation import World
 from tailrace.wire.errors import Error
 from tailrace.wire.messages import MESSAGES
 from tailrace.wire.messages.api_versions import ApiRange, ApiVersionsResponse
+from tailrace.wire.messages.consumer_group_heartbeat import Assignment, OwnedTopic
 from tailrace.wire.messages.find_coordinator import FindCoordinatorResponse
 from tailrace.wire.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
 from tailrace.wire.messages.metadata import BrokerMetadata, MetadataResponse, PartitionMetadata, TopicMetadata
@@ -31,7 +32,7 @@ from tailrace.wire.messages.share_fetch import (
     ShareFetchResponse,
     TopicShareFetched,
 )
-from tailrace.wire.messages.share_group_heartbeat import AssignedTopic, Assignment, ShareGroupHeartbeatResponse
+from tailrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
 from tests.unit.client.misbehaving import BEHAVIOURS, PORT, TOPIC_ID, Misbehaving
 from tests.unit.client.simulated_client import SimulatedClient
 
@@ -66,7 +67,7 @@ class Scripted(Misbehaving):
             case "FindCoordinator":
                 return FindCoordinatorResponse(node_id=1, host="h1", port=PORT)
             case "ShareGroupHeartbeat":
-                assigned = Assignment(topic_partitions=(AssignedTopic(topic_id=TOPIC_ID, partitions=(0,)),))
+                assigned = Assignment(topic_partitions=(OwnedTopic(topic_id=TOPIC_ID, partitions=(0,)),))
                 return ShareGroupHeartbeatResponse(member_epoch=1, heartbeat_interval_ms=500, assignment=assigned)
         self.seen.append((number, request))
         if self.script:
