@@ -36,7 +36,7 @@ from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, T
 
 Kind = Literal["fill", "client", "wire", "librdkafka", "read-client", "read-librdkafka"]
 BATCH_RECORDS: Final = 500  # as many as a poll asks for by default
-IN_FLIGHT: Final = 5
+IN_FLIGHT: Final = 5  # batches of 500
 JOIN_MAX_S: Final = 60.0
 POLL_S: Final = 1.0
 TIMEOUT_MS: Final = 60_000
@@ -106,14 +106,16 @@ async def new_group(work: ShareWork) -> str:
 
 
 async def fill(work: ShareWork) -> ShareRun:
-    """Produce batches of 500 messages; the same bytes again and again."""
+    """Produce batches of 500 messages, or of one; the same bytes again and again."""
     client = await Connection.connect(system_ports().net, work.host, work.port, "bench")
-    batch = random_batch(records=BATCH_RECORDS, value_bytes=work.value_bytes)
+    records = 1 if work.one_by_one else BATCH_RECORDS
+    batch = random_batch(records=records, value_bytes=work.value_bytes)
     one = TopicToProduce(name=work.topic, partitions=(PartitionToProduce(partition=0, records=batch),))
     request = ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topics=(one,))
     watch = Stopwatch(work.pid)
-    for _ in range(work.messages // BATCH_RECORDS // IN_FLIGHT):
-        for answer in await asyncio.gather(*(client.send(request, PRODUCE_VERSION) for _ in range(IN_FLIGHT))):
+    in_flight = IN_FLIGHT * BATCH_RECORDS // records
+    for _ in range(work.messages // records // in_flight):
+        for answer in await asyncio.gather(*(client.send(request, PRODUCE_VERSION) for _ in range(in_flight))):
             if error := answer.topics[0].partitions[0].error_code:
                 raise Refused(f"filling {work.topic}: error {error}")
     return watch.stopped(work.messages)

@@ -30,7 +30,7 @@ from tailrace.records.opened import batches
 
 logger: Final = logging.getLogger(__name__)
 
-READ_MIN_BYTES: Final = 4 * KiB  # the log is read in pieces: how many bytes the wanted records take is not known
+READ_MIN_BYTES: Final = KiB  # the log is read in pieces: how many bytes the wanted records take is not known
 READ_FIRST_BYTES: Final = 64 * KiB  # at most; also of records that come back, which lie scattered
 READ_BYTES_PER_RECORD: Final = 128  # a guess for the first piece; each piece is larger than the one before
 READ_GROWTH: Final = 4
@@ -192,13 +192,13 @@ class LedShare:
     async def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement]) -> None:
         """Returns when the acknowledgements are durable; after a fault none of them counts."""
         self._require_current()
-        self.used_at = self._clock.monotonic()
         turn = self._turn()
+        self.used_at = turn.now
         self._machine.tick(turn)
-        self._done(turn)
-        turn = self._turn()
-        write = self._machine.acknowledge(member, acknowledged, turn)
-        self._done(turn)
+        try:
+            write = self._machine.acknowledge(member, acknowledged, turn)
+        finally:
+            self._done(turn)
         if not write.batches:
             return
         fault = await self._store(write.batches, self._machine.progress(write))
