@@ -128,8 +128,7 @@ async def take(work: ShareWork) -> ShareRun:
         async with asyncio.timeout(JOIN_MAX_S):
             await asyncio.gather(*(one.join() for one in workers))
         watch = Stopwatch(work.pid)
-        run = await until_enough(work, [asyncio.create_task(one.run(tally)) for one in workers], tally, watch)
-    return run
+        return await until_enough(work, [asyncio.create_task(one.run(tally)) for one in workers], tally, watch)
 
 
 def new_worker(work: ShareWork, group: str) -> Worker:

@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections.abc import Sequence
 from typing import Any, Final, Protocol, Self
 
 from benchmarks.connection import Refused
@@ -13,7 +14,13 @@ from tailrace.model.ids import Id
 from tailrace.ports import system_ports
 from tailrace.wire.messages.acknowledgements import AcknowledgementBatch
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
-from tailrace.wire.messages.share_fetch import PartitionToShareFetch, ShareFetchRequest, TopicToShareFetch
+from tailrace.wire.messages.share_fetch import (
+    AcquiredRecords,
+    PartitionToShareFetch,
+    ShareFetchRequest,
+    ShareFetchResponse,
+    TopicToShareFetch,
+)
 from tailrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 BATCH_RECORDS: Final = 500
@@ -106,7 +113,7 @@ class WireWorker:
         self._address = host, port
         self._topic = topic
         self._group = group
-        self._limits = {"max_records": 1, "batch_size": 1, "share_acquire_mode": EXACT}
+        self._limits: dict[str, Any] = {"max_records": 1, "batch_size": 1, "share_acquire_mode": EXACT}
         if not one_by_one:
             self._limits = {"max_records": BATCH_RECORDS, "batch_size": BATCH_RECORDS}
         self._member = str(uuid.uuid4())
@@ -135,18 +142,17 @@ class WireWorker:
             await asyncio.sleep(RETRY_PAUSE_SECONDS)
 
     async def run(self, tally: Tally) -> None:
-        epoch, before = 0, ()
+        epoch = 0
+        before: Sequence[AcquiredRecords] = ()
         while True:
             answer = await self._client.call(self._request(epoch, before), FETCH_VERSION)
             tally.add(sum(one.last_offset - one.first_offset + 1 for one in before))
             before = _acquired(answer)
             epoch += 1
 
-    def _request(self, epoch: int, before: Any) -> ShareFetchRequest:
+    def _request(self, epoch: int, before: Sequence[AcquiredRecords]) -> ShareFetchRequest:
         acknowledged = tuple(
-            AcknowledgementBatch(
-                first_offset=one.first_offset, last_offset=one.last_offset, acknowledge_types=ACCEPT
-            )
+            AcknowledgementBatch(first_offset=one.first_offset, last_offset=one.last_offset, acknowledge_types=ACCEPT)
             for one in before
         )
         topics = (
@@ -166,7 +172,7 @@ class WireWorker:
         )
 
 
-def _acquired(answer: Any) -> Any:
+def _acquired(answer: ShareFetchResponse) -> Sequence[AcquiredRecords]:
     """The ranges of offsets in a response."""
     if answer.error_code:
         raise Refused(f"ShareFetch failed with error {answer.error_code}: {answer.error_message}")
