@@ -20,6 +20,7 @@ from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
 from tailrace.model.faults import InvalidRecordState, InvalidRequest
+from tailrace.model.transitions import Transition
 from tailrace.queues.delivery import TRANSITIONS, Cause, Move
 from tailrace.queues.rules import ShareRules
 from tailrace.queues.runs import Run, Runs
@@ -401,9 +402,9 @@ class SharePartition:
             self._make_available(run)
 
     def _move(self, run: Run, cause: Cause, turn: DeliveryTurn) -> None:
-        move = Move(run.state, cause, TRANSITIONS[run.state, cause])
-        turn.moves.append(move)
-        run.state = move.to
+        to = TRANSITIONS[run.state, cause]
+        turn.moves.append(Transition(run.state, cause, to))  # `Move(…)` takes three times as long
+        run.state = to
 
     def _make_available(self, run: Run) -> None:
         for gone in self._runs.merge(run):

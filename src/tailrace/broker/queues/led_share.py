@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from tailrace.broker.partitions.partition import Partition
@@ -10,6 +10,7 @@ from tailrace.broker.queues.state_calls import ShareStates
 from tailrace.log.log import Read
 from tailrace.log.state.aborted_index import Aborted
 from tailrace.model.faults import Fault, FencedLeaderEpoch, FencedStateEpoch, InvalidRequest, NotLeader
+from tailrace.model.limits import KiB
 from tailrace.model.share_settings import ShareSettings
 from tailrace.ports import Clock
 from tailrace.ports.disk import Buffer
@@ -29,7 +30,10 @@ from tailrace.records.opened import batches
 
 logger: Final = logging.getLogger(__name__)
 
-REDELIVERY_READ_BYTES: Final = 64 * 1024  # records that come back lie scattered: read little at a time
+READ_MIN_BYTES: Final = KiB  # the log is read in pieces: how many bytes the wanted records take is not known
+READ_FIRST_BYTES: Final = 64 * KiB  # at most; also of records that come back, which lie scattered
+READ_BYTES_PER_RECORD: Final = 128  # a guess for the first piece; each piece is larger than the one before
+READ_GROWTH: Final = 4
 DEAD_LETTER_RETRY_MIN_S: Final = 0.1
 DEAD_LETTER_RETRY_MAX_S: Final = 10.0
 FENCED: Final = (FencedLeaderEpoch, FencedStateEpoch, InvalidRequest)  # the state was taken over, reset or deleted
@@ -56,6 +60,13 @@ class Taken(NamedTuple):
     @property
     def bytes(self) -> int:
         return sum(map(len, self.records))
+
+
+class Passed(NamedTuple):
+    """A batch that was offered to the state machine."""
+
+    batch: memoryview
+    header: BatchHeader
 
 
 class DeadLetterWriter(Protocol):
@@ -147,55 +158,57 @@ class LedShare:
     async def take(self, member: str, options: TakeOptions) -> Taken:
         """Acquire what is available now, within the limits."""
         self._require_current()
-        self.used_at = self._clock.monotonic()
         turn = self._turn()
+        self.used_at = turn.now
         self._machine.tick(turn)
         self._machine.trim(self.partition.log.start, turn)
-        self._done(turn)
         acquired: list[Acquired] = []
         found: list[Buffer] = []
-        room, size, offset, more = options.records, 0, 0, True
-        committed = self._settings().read_committed
-        while more and room > 0 and size < options.max_bytes:
-            turn = self._turn()
-            wanted = self._machine.wanted(offset, turn)
-            if wanted is None or wanted >= self.partition.readable(committed=committed):
-                break
-            fresh = wanted >= self._machine.end
-            max_bytes = options.max_bytes - size if fresh else min(options.max_bytes - size, REDELIVERY_READ_BYTES)
-            read = self._read(wanted, max_bytes, committed)
-            if read is None:
-                read = await self._read_cold(wanted, max_bytes, committed)
-                self._require_current()
-                turn = self._turn()
-            (data, offset), aborted = read
-            if not data:
-                break
-            headers = [header for _, header in batches(data)]
-            spans = [Span(one.base_offset, one.last_offset, _deliverable(one, aborted)) for one in headers]
-            before = len(acquired)
-            had = acquired[-1] if acquired else None
-            more = self._machine.acquire(member, wanted, spans, room, acquired, turn, exact=options.exact)
+        room, left, offset, more = options.records, options.max_bytes, 0, True
+        piece = max(READ_MIN_BYTES, min(READ_BYTES_PER_RECORD * room, READ_FIRST_BYTES))
+        committed = self._rules[0].read_committed
+        try:
+            while more and room > 0 and left > 0:
+                wanted = self._machine.wanted(offset, turn)
+                if wanted is None or wanted >= self.partition.readable(committed=committed):
+                    break
+                read = self._read(wanted, min(piece, left), committed)
+                if read is None:
+                    self._done(turn)
+                    turn = self._turn()  # nothing is carried out twice if the read fails
+                    read = await self._read_cold(wanted, min(piece, left), committed)
+                    self._require_current()
+                    turn = self._turn()
+                (data, offset), aborted = read
+                if not data or (found and len(data) > left):
+                    break
+                passed: list[Passed] = []
+                had = acquired[-1:]
+                before = len(acquired)
+                spans = _spans(data, aborted, passed)
+                more = self._machine.acquire(member, wanted, spans, room, acquired, turn, exact=options.exact)
+                new = acquired[before:] if had == acquired[before - 1 : before] else acquired[before - 1 :]
+                if new:
+                    found.append(_overlapping(data, passed, new))
+                    left -= len(found[-1])
+                    room = options.records - sum(one.last - one.first + 1 for one in acquired)
+                if offset >= self._machine.end:
+                    piece *= READ_GROWTH  # records that come back lie scattered; new ones do not
+        finally:
             self._done(turn)
-            new = acquired[before:] if had is None or acquired[before - 1] == had else acquired[before - 1 :]
-            if new:
-                taken = _overlapping(data, new)
-                found.append(taken)
-                size += len(taken)
-                room = options.records - sum(one.last - one.first + 1 for one in acquired)
         self._tell_if_full()
         return Taken(found, acquired)
 
     async def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement]) -> None:
         """Returns when the acknowledgements are durable; after a fault none of them counts."""
         self._require_current()
-        self.used_at = self._clock.monotonic()
         turn = self._turn()
+        self.used_at = turn.now
         self._machine.tick(turn)
-        self._done(turn)
-        turn = self._turn()
-        write = self._machine.acknowledge(member, acknowledged, turn)
-        self._done(turn)
+        try:
+            write = self._machine.acknowledge(member, acknowledged, turn)
+        finally:
+            self._done(turn)
         if not write.batches:
             return
         fault = await self._store(write.batches, self._machine.progress(write))
@@ -347,14 +360,22 @@ def _deliverable(header: BatchHeader, aborted: Sequence[Aborted]) -> bool:
     )
 
 
-def _overlapping(data: Buffer, acquired: Sequence[Acquired]) -> Buffer:
+def _spans(data: Buffer, aborted: Sequence[Aborted], passed: list[Passed]) -> Iterator[Span]:
+    """The batches, one by one; those that were asked for are added to `passed`."""
+    for batch, header in batches(data):
+        passed.append(Passed(batch, header))
+        yield Span(header.base_offset, header.last_offset, _deliverable(header, aborted))
+
+
+def _overlapping(data: Buffer, passed: Sequence[Passed], acquired: Sequence[Acquired]) -> Buffer:
     """The batches with acquired records."""
     kept: list[memoryview] = []
-    place, total = 0, 0
-    for batch, header in batches(data):
-        total += 1
+    place = 0
+    for batch, header in passed:
         while place < len(acquired) and acquired[place].last < header.base_offset:
             place += 1
         if place < len(acquired) and acquired[place].first <= header.last_offset:
             kept.append(batch)
-    return data if len(kept) == total else b"".join(kept)
+    if len(kept) == len(passed):
+        return memoryview(data)[: sum(map(len, kept))]
+    return kept[0] if len(kept) == 1 else b"".join(kept)

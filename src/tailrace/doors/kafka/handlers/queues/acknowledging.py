@@ -61,17 +61,26 @@ def check_renewals(given: Acknowledgements, *, renews: bool, version: int) -> No
         )
 
 
-async def acknowledge_all(
-    call: Call, session: ShareSession, given: Acknowledgements
-) -> dict[TopicPartition, Fault | None]:
-    async def one(place: TopicPartition) -> Fault | None:
-        try:
-            await call.services.queues.acknowledge(call.caller, session.member, place, given[place])
-        except Fault as fault:
-            return fault.with_traceback(None)
-        return None
+class Acknowledging:
+    """Acknowledgements of several partitions under way, a task for each."""
 
-    return dict(zip(given, await asyncio.gather(*map(one, given)), strict=True))
+    def __init__(self, call: Call, session: ShareSession, given: Acknowledgements) -> None:
+        self._tasks = {
+            place: asyncio.create_task(_acknowledge(call, session, place, some)) for place, some in given.items()
+        }
+
+    async def outcomes(self) -> dict[TopicPartition, Fault | None]:
+        return {place: await task for place, task in self._tasks.items()}
+
+
+async def _acknowledge(
+    call: Call, session: ShareSession, place: TopicPartition, given: Sequence[Acknowledgement]
+) -> Fault | None:
+    try:
+        await call.services.queues.acknowledge(call.caller, session.member, place, given)
+    except Fault as fault:
+        return fault.with_traceback(None)
+    return None
 
 
 class Leaders:
