@@ -1,7 +1,7 @@
 """The part that ShareFetch and ShareAcknowledge have in common: the member, its session, its acknowledgements."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from tailrace.broker.services.queues import Acknowledgement, ShareMember
@@ -61,17 +61,33 @@ def check_renewals(given: Acknowledgements, *, renews: bool, version: int) -> No
         )
 
 
-async def acknowledge_all(
+def acknowledge_all(
     call: Call, session: ShareSession, given: Acknowledgements
-) -> dict[TopicPartition, Fault | None]:
-    async def one(place: TopicPartition) -> Fault | None:
+) -> Awaitable[dict[TopicPartition, Fault | None]]:
+    """Decided at once, for what the member holds now; returns the results when they are durable."""
+
+    def decide(place: TopicPartition) -> Awaitable[None] | Fault:
         try:
-            await call.services.queues.acknowledge(call.caller, session.member, place, given[place])
+            return call.services.queues.acknowledge(call.caller, session.member, place, given[place])
+        except Fault as fault:
+            return fault.with_traceback(None)
+
+    return asyncio.ensure_future(_results({place: decide(place) for place in given}))
+
+
+async def _results(
+    decided: Mapping[TopicPartition, Awaitable[None] | Fault],
+) -> dict[TopicPartition, Fault | None]:
+    async def result(one: Awaitable[None] | Fault) -> Fault | None:
+        if isinstance(one, Fault):
+            return one
+        try:
+            await one
         except Fault as fault:
             return fault.with_traceback(None)
         return None
 
-    return dict(zip(given, await asyncio.gather(*map(one, given)), strict=True))
+    return dict(zip(decided, await asyncio.gather(*map(result, decided.values())), strict=True))
 
 
 class Leaders:

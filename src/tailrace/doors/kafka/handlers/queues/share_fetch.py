@@ -45,8 +45,8 @@ async def share_fetch(request: ShareFetchRequest, call: Call) -> ShareFetchRespo
             await asyncio.sleep(min(max(request.max_wait_ms, 0), FETCH_WAIT_MAX_MS) / 1000)
         return ShareFetchResponse(error_code=error_of(fault), error_message=str(fault))
     for topic in request.topics:
-        session.partitions.update({TopicPartition(Id(topic.topic_id), one.partition): None for one in topic.partitions})
-    acknowledging = asyncio.ensure_future(acknowledge_all(call, session, given))
+        session.add(TopicPartition(Id(topic.topic_id), one.partition) for one in topic.partitions)
+    acknowledging = acknowledge_all(call, session, given)
     for forgotten in request.forgotten_topics:
         for number in forgotten.partitions:
             session.partitions.pop(TopicPartition(Id(forgotten.topic_id), number), None)
