@@ -21,7 +21,7 @@ from tailrace.queues.share_partition import (
     Span,
     Write,
 )
-from tailrace.queues.state import DeliveryState, ShareState, StateBatch
+from tailrace.queues.state import ShareState, StateBatch
 from tailrace.wire.faults import error_of
 from tests.unit.state_tables import Command, carry_out, label
 

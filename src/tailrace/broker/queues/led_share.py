@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from tailrace.broker.partitions.partition import Partition
@@ -23,6 +23,7 @@ from tailrace.queues.share_partition import (
     DeliveryTurn,
     SharePartition,
     Span,
+    Write,
 )
 from tailrace.queues.state import ShareKey, ShareState, StateBatch
 from tailrace.records.header import BatchHeader
@@ -34,6 +35,8 @@ READ_MIN_BYTES: Final = KiB  # the log is read in pieces: how many bytes the wan
 READ_FIRST_BYTES: Final = 64 * KiB  # at most; also of records that come back, which lie scattered
 READ_BYTES_PER_RECORD: Final = 128  # a guess for the first piece; each piece is larger than the one before
 READ_GROWTH: Final = 4
+PROGRESS_STORED_AFTER_S: Final = 1.0
+STORE_RETRY_S: Final = 1.0  # of what dead letters wait for; each attempt has retries of its own
 DEAD_LETTER_RETRY_MIN_S: Final = 0.1
 DEAD_LETTER_RETRY_MAX_S: Final = 10.0
 FENCED: Final = (FencedLeaderEpoch, FencedStateEpoch, InvalidRequest)  # the state was taken over, reset or deleted
@@ -102,6 +105,8 @@ class LedShare:
         self._watchers: dict[Callable[[], None], None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
+        self._stored_progress = state.start, state.complete_count
+        self._progress_timer: asyncio.TimerHandle | None = None
         self._closed = False
         self._was_full = False
         self._rules = settings(), rules_of(settings())
@@ -119,6 +124,27 @@ class LedShare:
         return not (self._watchers or machine.locked or machine.condemned)
 
     @property
+    def machine(self) -> SharePartition:
+        return self._machine
+
+    @property
+    def waiting(self) -> Collection[Callable[[], None]]:
+        """Those to be told when there may be more to acquire."""
+        return self._watchers
+
+    @property
+    def readable(self) -> int:
+        """The offset at which members stop to read."""
+        return self.partition.readable(committed=self._settings().read_committed)
+
+    @property
+    def rules(self) -> ShareRules:
+        settings = self._settings()
+        if self._rules[0] is not settings:
+            self._rules = settings, rules_of(settings)
+        return self._rules[1]
+
+    @property
     def lock_ms(self) -> int:
         return self._settings().record_lock_duration_ms
 
@@ -126,6 +152,8 @@ class LedShare:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
+        if self._progress_timer is not None:
+            self._progress_timer.cancel()
         self._notify()
 
     # Watching
@@ -199,8 +227,9 @@ class LedShare:
         self._tell_if_full()
         return Taken(found, acquired)
 
-    async def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement]) -> None:
-        """Returns when the acknowledgements are durable; after a fault none of them counts."""
+    def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement]) -> Awaitable[None]:
+        """Decide now what becomes of these records: what the member acquires from now on is not meant. Returns when
+        that is durable; after a fault none of the acknowledgements counts."""
         self._require_current()
         turn = self._turn()
         self.used_at = turn.now
@@ -209,6 +238,9 @@ class LedShare:
             write = self._machine.acknowledge(member, acknowledged, turn)
         finally:
             self._done(turn)
+        return self._finish(write)
+
+    async def _finish(self, write: Write) -> None:
         if not write.batches:
             return
         fault = await self._store(write.batches, self._machine.progress(write))
@@ -238,18 +270,16 @@ class LedShare:
     # Effects
 
     def _turn(self) -> DeliveryTurn:
-        settings = self._settings()
-        if self._rules[0] is not settings:
-            self._rules = settings, rules_of(settings)
-        return DeliveryTurn(self._clock.monotonic(), self._clock.wall_ms(), self._rules[1])
+        return DeliveryTurn(self._clock.monotonic(), self._clock.wall_ms(), self.rules)
 
     def _done(self, turn: DeliveryTurn) -> None:
         """Carry out the effects of a turn."""
         if turn.changed:
-            self._spawn(self._store_later(turn.changed, self._machine.progress()))
-        for letter in turn.dead_letters:
-            self._spawn(self._write_dead_letter(letter))
+            self._spawn(self._store_later(turn.changed, self._machine.progress(), turn.dead_letters))
+        else:
+            self._write_dead_letters(turn.dead_letters)
         self._set_timer(turn)
+        self._store_progress_soon()
 
     def _set_timer(self, turn: DeliveryTurn) -> None:
         lock_end, wakes_ms = self._machine.alarm
@@ -266,11 +296,41 @@ class LedShare:
         self._timer_at = at
         self._timer = asyncio.get_running_loop().call_later(max(0.0, at - turn.now), self._tick)
 
-    async def _store_later(self, changed: Sequence[StateBatch], progress: tuple[int, int]) -> None:
-        """Store what has taken effect. If that fails, a new leader may repeat deliveries or count one less."""
+    def _store_progress_soon(self) -> None:
+        """Writes that overlap do not count what the others finish, and offsets without a record finish without a
+        write. So a while after the last write the progress is stored once more, if it is not what was stored."""
+        if self._progress_timer is None and self.is_current and self._machine.progress() != self._stored_progress:
+            loop = asyncio.get_running_loop()
+            self._progress_timer = loop.call_later(PROGRESS_STORED_AFTER_S, self._store_progress, self._stored_progress)
+
+    def _store_progress(self, stored_before: tuple[int, int]) -> None:
+        self._progress_timer = None
+        if not self.is_current:
+            return
+        progress = self._machine.progress()
+        if stored_before != self._stored_progress:
+            self._store_progress_soon()
+        elif progress != self._stored_progress:
+            self._spawn(self._store_later((), progress))
+
+    async def _store_later(
+        self, changed: Sequence[StateBatch], progress: tuple[int, int], letters: Sequence[DeadLetter] = ()
+    ) -> None:
+        """Store what has taken effect. If that fails, a new leader may repeat deliveries or count one less; so dead
+        letters are written only after it is stored, or the new leader would deliver records that have one."""
         fault = await self._store(changed, progress)
         if fault is not None and self.is_current:
             logger.warning("share group %s: cannot store released records: %s", self.key, fault)
+        while fault is not None and letters and self.is_current:
+            await asyncio.sleep(STORE_RETRY_S)
+            fault = await self._store(changed, progress)
+        self._store_progress_soon()
+        if fault is None:
+            self._write_dead_letters(letters)
+
+    def _write_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
+        for letter in letters:
+            self._spawn(self._write_dead_letter(letter))
 
     async def _store(self, changed: Sequence[StateBatch], progress: tuple[int, int]) -> Fault | None:
         ordered = sorted(changed)
@@ -281,6 +341,7 @@ class LedShare:
             return NotLeader(f"{self.key}: {fault}")
         except Fault as fault:
             return fault.with_traceback(None)
+        self._stored_progress = max(self._stored_progress, progress)
         return None
 
     async def _write_dead_letter(self, letter: DeadLetter) -> None:
