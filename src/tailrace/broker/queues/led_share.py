@@ -126,22 +126,33 @@ class LedShare:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        self._notify()
+        self.wake_next()
 
     # Watching
 
     def watch(self, notify: Callable[[], None]) -> None:
-        """Call `notify` whenever there may be more to acquire, until `unwatch`."""
+        """Wait, until `unwatch`: `notify` is called when this one has waited longest and there may be more to acquire.
+        Whoever has waited calls `wake_next` when done, so each record wakes one member and not all of them."""
+        if not self._watchers:
+            self.partition.watch(self.wake_next)
         self._watchers[notify] = None
-        self.partition.watch(notify)
 
     def unwatch(self, notify: Callable[[], None]) -> None:
         self._watchers.pop(notify, None)
-        self.partition.unwatch(notify)
+        if not self._watchers:
+            self.partition.unwatch(self.wake_next)
 
-    def _notify(self) -> None:
-        for notify in list(self._watchers):
-            notify()
+    def wake_next(self) -> None:
+        """Wake the one that has waited longest if there may be something for it; all of them if this has ended."""
+        if not self.is_current:
+            for notify in list(self._watchers):
+                notify()
+        elif self._watchers and self._has_more():
+            next(iter(self._watchers))()
+
+    def _has_more(self) -> bool:
+        wanted = self._machine.wanted(0, self._turn())
+        return wanted is not None and wanted < self.partition.readable(committed=self._rules[0].read_committed)
 
     # Events
 
@@ -205,7 +216,7 @@ class LedShare:
         turn = self._turn()
         self._machine.written(write, turn, ok=fault is None)
         self._done(turn)
-        self._notify()
+        self.wake_next()
         if fault is not None:
             raise fault
 
@@ -215,7 +226,7 @@ class LedShare:
             turn = self._turn()
             self._machine.left(member, turn)
             self._done(turn)
-            self._notify()
+            self.wake_next()
 
     def _tick(self) -> None:
         self._timer = None
@@ -223,7 +234,7 @@ class LedShare:
             turn = self._turn()
             self._machine.tick(turn)
             self._done(turn)
-            self._notify()
+            self.wake_next()
 
     # Effects
 
@@ -296,7 +307,7 @@ class LedShare:
             turn = self._turn()
             self._machine.dead_lettered(letter.first, letter.last, turn)
             self._done(turn)
-            self._notify()
+            self.wake_next()
 
     def _require_current(self) -> None:
         self.partition.require_leader()

@@ -67,12 +67,18 @@ class Queues:
     ) -> Mapping[TopicPartition, Taken | Fault]:
         """Acquire records of these partitions, the first ones first. When `unwanted` is done, stop waiting."""
         deadline = self._clock.monotonic() + min(limits.max_wait_ms, FETCH_WAIT_MAX_MS) / 1000
-        while True:
-            results, shares = await self._take_now(member, places, limits, unwanted)
-            left_s = deadline - self._clock.monotonic()
-            if results or left_s <= 0 or unwanted.done():
-                return results
-            await self._wait(shares, left_s, unwanted)
+        waited_for: list[LedShare] = []
+        try:
+            while True:
+                results, shares = await self._take_now(member, places, limits, unwanted)
+                left_s = deadline - self._clock.monotonic()
+                if results or left_s <= 0 or unwanted.done():
+                    return results
+                waited_for = shares
+                await self._wait(shares, left_s, unwanted)
+        finally:
+            for share in waited_for:
+                share.wake_next()
 
     async def _take_now(
         self,
