@@ -7,6 +7,7 @@ that override all it uses (`feature.py`). `Refused` is a broker's refusal as the
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from tests.interop.messages import AS_USUAL, Message, Reader, Reading, Received, Sending
@@ -16,6 +17,8 @@ from tests.interop.shapes import (
     GroupShape,
     QuorumShape,
     Setting,
+    ShareGroupShape,
+    ShareOffset,
     TopicPlan,
     TopicShape,
     TransactionShape,
@@ -23,6 +26,7 @@ from tests.interop.shapes import (
 
 if TYPE_CHECKING:
     from tests.interop.member import Member
+    from tests.interop.share_member import Mode, ShareMember
     from tests.interop.transactor import Transactor
 
 DEADLINE_S = 15.0
@@ -36,6 +40,7 @@ CURRENT = BASICS | {
     "default counts",
     "describing creates nothing",
     "error when a name is bad",
+    "follows a topic made again",
     "leaves for a while",
     "null headers",
     "topic ids",
@@ -56,6 +61,7 @@ class Code(IntEnum):
     INVALID_CONFIG = 40
     NON_EMPTY_GROUP = 68
     GROUP_ID_NOT_FOUND = 69
+    INVALID_RECORD_STATE = 121
 
 
 class Refused(Exception):
@@ -77,6 +83,14 @@ class TlsOptions(NamedTuple):
         """librdkafka's settings."""
         own = {"ssl.key.location": self.keystore, "ssl.certificate.location": self.keystore} if self.keystore else {}
         return {"security.protocol": "SSL", "ssl.ca.location": self.truststore, **own}
+
+    def properties_file(self) -> str:
+        """The path of a file with the settings of Kafka's own clients, beside the files that it names."""
+        stores = [("truststore", self.truststore), *([("keystore", self.keystore)] if self.keystore else [])]
+        lines = [f"ssl.{store}.type=PEM\nssl.{store}.location={path}\n" for store, path in stores]
+        path = Path(self.keystore or self.truststore).with_suffix(".properties")
+        path.write_text("security.protocol=SSL\n" + "".join(lines))
+        return str(path)
 
 
 class Client:
@@ -168,6 +182,38 @@ class Client:
         raise NotImplementedError
 
     def delete_group(self, group: str) -> None:
+        raise NotImplementedError
+
+    def share_member(self, topic: str, group: str, mode: "Mode" = "implicit") -> "ShareMember":
+        """A process that subscribes, as a member of a share group."""
+        raise NotImplementedError
+
+    def group_settings(self, group: str) -> dict[str, Setting]:
+        raise NotImplementedError
+
+    def change_group_settings(self, group: str, changes: Mapping[str, str | None]) -> None:
+        """Change only what is named; None goes back to the default."""
+        raise NotImplementedError
+
+    def list_share_groups(self) -> dict[str, str]:
+        """All share groups, and their states."""
+        raise NotImplementedError
+
+    def describe_share_group(self, group: str) -> ShareGroupShape:
+        raise NotImplementedError
+
+    def share_offsets(self, group: str, topic: str) -> dict[int, ShareOffset]:
+        """How far a share group is with each partition."""
+        raise NotImplementedError
+
+    def alter_share_offsets(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Let a share group without members start elsewhere."""
+        raise NotImplementedError
+
+    def delete_share_offsets(self, group: str, topic: str) -> None:
+        raise NotImplementedError
+
+    def delete_share_group(self, group: str) -> None:
         raise NotImplementedError
 
     def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int:

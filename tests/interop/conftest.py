@@ -6,9 +6,11 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from benchmarks import kafka
 from benchmarks.fetched import Missing
 from tests.interop.client import DEADLINE_S, Client
 from tests.interop.drivers import DRIVERS
@@ -28,9 +30,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     features = [item for item in items if item.get_closest_marker("feature") is not None]
     versions = {driver.name: driver.version() for driver in DRIVERS}
     entries = [_entry(item, versions, order) for order, item in enumerate(features)]
-    sizes = Counter(entry.toolchain for entry in entries)
+    sizes = Counter(entry.long for entry in entries)
     for item, entry in zip(features, entries, strict=True):
-        item.user_properties.append(("interop", replace(entry, of=sizes[entry.toolchain]).properties()))
+        item.user_properties.append(("interop", replace(entry, of=sizes[entry.long]).properties()))
 
 
 def _entry(item: pytest.Item, versions: dict[str, str | None], order: int) -> Entry:
@@ -49,7 +51,7 @@ def _entry(item: pytest.Item, versions: dict[str, str | None], order: int) -> En
         column=DRIVERS.index(driver),
         order=order,
         of=0,
-        toolchain=driver.toolchain,
+        long=item.get_closest_marker("long") is not None,
     )
 
 
@@ -64,6 +66,30 @@ def bootstrap() -> Iterator[str]:
 
     with Broker(group_consumer_session_timeout_ms=12_000) as broker:  # a client in Java needs seconds to start again
         yield broker.bootstrap
+
+
+# Sessions of the consumer protocol as short as those of classic members, so that a killed member is missed soon.
+QUICK_GROUPS = {"group.consumer.session.timeout.ms": 6000, "group.consumer.heartbeat.interval.ms": 500}
+KAFKA_MINIMA = {"group.consumer.min.session.timeout.ms": 6000, "group.consumer.min.heartbeat.interval.ms": 500}
+
+
+@pytest.fixture(scope="module", params=["tailrace", pytest.param("Apache Kafka", marks=pytest.mark.long)])
+def each_bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker of ours, then one of Apache Kafka: for tests of our own client."""
+    if request.param == "tailrace":
+        from tailrace.testing import Broker
+
+        settings: dict[str, Any] = {name.replace(".", "_"): value for name, value in QUICK_GROUPS.items()}
+        with Broker(**settings) as broker:
+            yield broker.bootstrap
+        return
+    try:
+        kafka.jars()
+    except Missing as missing:
+        pytest.skip(str(missing))
+    more = "".join(f"{name}={value}\n" for name, value in (QUICK_GROUPS | KAFKA_MINIMA).items())
+    with kafka.serving(tmp_path_factory.mktemp("kafka"), more) as server:
+        yield f"{server.host}:{server.port}"
 
 
 @pytest.fixture(scope="session")
@@ -130,7 +156,7 @@ def eventually(condition: Callable[[], bool]) -> None:
 
 
 @pytest.fixture(scope="session", params=BROKERS)
-def sharing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def sharing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A broker with share groups."""
-    with serving(tmp_path_factory.mktemp("sharing")) as address:
+    with serving(request.param, tmp_path_factory.mktemp("sharing")) as address:
         yield address

@@ -4,7 +4,8 @@ Every report of a feature carries an `Entry` (`conftest.py` puts it there), acro
 process that started them sees all. At the end of a run of the whole folder it compares what came out with what
 `LEDGER.md` says: a feature that stood as passing and did not pass now, or is gone from the tests, fails the run and
 the file stays as it is; otherwise the file is written anew. What is skipped, because a client is not installed, keeps
-what stood; so does what needs a toolchain, in a run that leaves all of that out (`make test`).
+what stood; so does what is marked long, in a run that leaves all of that out (`make test`): clients that need a
+toolchain, and whole files.
 
 The ledger speaks of Tailrace: against another broker nothing is compared or written, unless
 `TAILRACE_INTEROP_LEDGER` names a file for it.
@@ -22,6 +23,7 @@ import pytest
 from tests.interop.ledger_page import Cell, Outcome, Page, read_page
 
 here = Path(__file__).parent
+ALL_LONG = "\npytestmark = pytest.mark.long\n"  # in a file whose tests are all long
 WORDS: Mapping[str, Outcome] = {"passed": "passes", "skipped": "not tried", "failed": "fails"}
 
 
@@ -29,7 +31,7 @@ WORDS: Mapping[str, Outcome] = {"passed": "passes", "skipped": "not tried", "fai
 class Entry:
     """One try of one feature with one client. `order` is its place in the collection.
 
-    `of` says how many of its kind were collected; there are two kinds, what needs a toolchain and what does not."""
+    `of` says how many of its kind were collected; there are two kinds, what is marked long and what is not."""
 
     area: str
     feature: str
@@ -38,7 +40,7 @@ class Entry:
     column: int
     order: int
     of: int
-    toolchain: bool
+    long: bool
 
     @property
     def cell(self) -> Cell:
@@ -69,7 +71,7 @@ def settle(run: Sequence[Tried], before: str) -> Verdict:
     stood, now = read_page(before), _outcomes(run)
     entries = sorted((tried.entry for tried in run), key=lambda entry: entry.order)
     left_out = _left_out(run, stood)
-    absent = dict.fromkeys(client for _, _, client in left_out)
+    absent = [client for _, _, client in left_out if client not in {entry.client for entry in entries}]
     now |= {cell: stood.outcomes[cell] for cell in stood.outcomes if now.get(cell) == "not tried" or cell in left_out}
     lost = [cell for cell, outcome in stood.outcomes.items() if outcome == "passes" and now.get(cell) != "passes"]
     page = Page(
@@ -87,17 +89,18 @@ def settle(run: Sequence[Tried], before: str) -> Verdict:
 
 
 def _left_out(run: Sequence[Tried], stood: Page) -> list[Cell]:
-    """What stood of clients that need a toolchain, when none of them was tried."""
-    if any(tried.entry.toolchain for tried in run):
+    """What stood of clients and areas of which nothing was tried, when nothing long was."""
+    if any(tried.entry.long for tried in run):
         return []
-    tried_with = dict.fromkeys(tried.entry.client for tried in run)
-    return [cell for cell in stood.outcomes if cell[2] not in tried_with]
+    clients = dict.fromkeys(tried.entry.client for tried in run)
+    areas = dict.fromkeys(tried.entry.area for tried in run)
+    return [cell for cell in stood.outcomes if cell[0] not in areas or cell[2] not in clients]
 
 
 def _rows(entries: Sequence[Entry], left_out: Sequence[Cell]) -> list[tuple[str, str]]:
-    """By area. In each, what only clients with toolchains can show comes last, so that both kinds of run agree."""
-    rows = [(entry.area, entry.feature) for entry in entries if not entry.toolchain]
-    rows += [(entry.area, entry.feature) for entry in entries if entry.toolchain]
+    """By area. In each, what only long tests can show comes last, so that both kinds of run agree."""
+    rows = [(entry.area, entry.feature) for entry in entries if not entry.long]
+    rows += [(entry.area, entry.feature) for entry in entries if entry.long]
     rows += [(area, feature) for area, feature, _ in left_out]
     return sorted(dict.fromkeys(rows), key=lambda row: row[0])
 
@@ -150,9 +153,10 @@ class LedgerKeeper:
     def _whole(self) -> bool:
         """Every file of the folder with features was there, and every test that was collected has been run."""
         files = {Path(nodeid.partition("::")[0]).name for nodeid in self._tried}
-        there = {path.name for path in here.glob("test_*.py") if "@feature(" in path.read_text()}
-        kinds = Counter(tried.entry.toolchain for tried in self._tried.values())
-        return files >= there and all(tried.entry.of == kinds[tried.entry.toolchain] for tried in self._tried.values())
+        kinds = Counter(tried.entry.long for tried in self._tried.values())
+        texts = {path.name: path.read_text() for path in here.glob("test_*.py")}
+        there = {name for name, text in texts.items() if "@feature(" in text and (kinds[True] or ALL_LONG not in text)}
+        return files >= there and all(tried.entry.of == kinds[tried.entry.long] for tried in self._tried.values())
 
 
 def ledger_path(environment: Mapping[str, str]) -> Path | None:

@@ -13,7 +13,8 @@ HEAD = f"""\
 # Interop ledger
 
 Written by the tests of this folder at the end of every whole run (`make interop`, `make test`); not by hand.
-Clients that need a toolchain (Java, Go, Node) are tried by `make interop` only; their columns stand until then.
+Clients that need a toolchain (Java, Go, Node), and areas that take long, are tried by `make interop` only; what is
+said of them stands until then.
 A feature that stands here as passing and stops passing fails the run: the list only grows.
 "{NOT_THERE}": the client has none for it, or no way to say it; "not tried": a client was not installed.
 """

@@ -64,6 +64,13 @@ class Member:
         self._process.wait(DEADLINE_S)
         self._reader.join(DEADLINE_S)
 
+    def pause(self) -> None:
+        """Let it do nothing, not even send heartbeats, until `resume`."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()

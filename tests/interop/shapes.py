@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class TopicShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting of a topic or a broker; `own`: somebody set it, it is not a default."""
+    """One setting of a topic, a broker or a group; `own`: somebody set it, it is not a default."""
 
     value: str | None
     own: bool
@@ -71,3 +72,18 @@ class TransactionShape:
     producer_epoch: int
     timeout_ms: int
     partitions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupShape:
+    """A share group as described to a client."""
+
+    state: str
+    members: tuple[tuple[int, ...], ...]  # the partitions that each member has
+
+
+class ShareOffset(NamedTuple):
+    """How far a share group is with a partition."""
+
+    start: int
+    lag: int

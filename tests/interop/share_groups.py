@@ -17,9 +17,10 @@ from tailrace.client.share_admin import share_group_offsets
 from tailrace.model.addresses import parse_addresses
 from tailrace.model.ids import PartitionName
 from tailrace.ports import system_ports
+from tailrace.testing import Broker
 from tailrace.wire.messages.create_topics import NewTopic
 
-BROKERS = (pytest.param("Apache Kafka", marks=pytest.mark.long),)
+BROKERS = ("tailrace", pytest.param("Apache Kafka", marks=pytest.mark.long))
 LIMITS = Limits(request_s=10.0, retry_s=30.0)
 LOCK_S = 2.0  # of tests that wait for the end of a lock
 QUICK = """\
@@ -31,8 +32,12 @@ group.share.min.record.lock.duration.ms=1000
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """The address of an Apache Kafka whose groups are quick."""
+def serving(name: str, folder: Path) -> Iterator[str]:
+    """The address of one of `BROKERS`, whose groups are quick."""
+    if name == "tailrace":
+        with Broker(group_share_heartbeat_interval_ms=200) as broker:
+            yield broker.bootstrap
+        return
     try:
         kafka.jars()
     except Missing as missing:

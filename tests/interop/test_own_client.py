@@ -2,13 +2,11 @@
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from benchmarks import kafka
-from benchmarks.fetched import Missing
 from tailrace.client.asyncio_driver import AsyncioDriver
 from tailrace.client.batching import BatchLimits
 from tailrace.client.blocking_driver import BlockingDriver
@@ -29,18 +27,9 @@ COUNT = 500
 PARTITION = PartitionName("t", 0)
 
 
-@pytest.fixture(scope="module", params=["tailrace", pytest.param("Apache Kafka", marks=pytest.mark.long)])
-def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if request.param == "tailrace":
-        with Broker() as broker:
-            yield broker.bootstrap
-        return
-    try:
-        kafka.jars()
-    except Missing as missing:
-        pytest.skip(str(missing))
-    with kafka.serving(tmp_path_factory.mktemp("kafka")) as server:
-        yield f"{server.host}:{server.port}"
+@pytest.fixture
+def bootstrap(each_bootstrap: str) -> str:
+    return each_bootstrap
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tailrace.testing import Broker
 from tests.unit.cli.program import Ran, environment, run_tailrace
 
 
@@ -106,7 +107,7 @@ def test_a_command_that_cannot_be_started_uses_up_one_try(sharing: str, queue: s
 def test_several_workers(sharing: str, queue: str, tmp_path: Path) -> None:
     send(sharing, queue, "a", "b", "c")
     all_here = "[ -e {0}-0 ] && [ -e {0}-1 ] && [ -e {0}-2 ]"
-    meet = f"touch {{0}}-$TAILRACE_OFFSET; until {all_here}; do sleep 0.05; done; cat; echo"
+    meet = f"touch {{0}}-$TAILRACE_OFFSET; until {all_here}; do sleep 0.05; done; value=$(cat); echo $value"
     ran = run(sharing, "take", queue, "--max", "3", "--workers", "3", "--exec", meet.format(tmp_path / "here"))
     assert sorted(ran.out.split()) == ["a", "b", "c"]
 
@@ -179,3 +180,32 @@ def test_a_queue_that_exists_already(sharing: str, queue: str) -> None:
     assert "TOPIC_ALREADY_EXISTS" in run(sharing, "create", queue).err
     assert run(sharing, "create", queue, "--if-not-exists", "--lock", "20s").err == f"changed {queue}\n"
     assert "its own dead letter topic" in run(sharing, "create", queue, "--dead-letters", queue).err
+
+
+def test_dead_letters_backoff_and_the_way_back() -> None:
+    """Only Tailrace has these settings of a group."""
+    with Broker() as broker:
+        address = broker.bootstrap
+        created = run(
+            address, "create", "mails", "--delivery-limit", "2", "--dead-letters", "dead", "--backoff", "100ms",
+            "--backoff-max", "1s", "--backoff-multiplier", "1.5",
+        )  # fmt: skip
+        assert (created.code, created.err) == (0, "created mails\n")
+        assert described(address, "mails")["settings"] == {
+            "errors.deadletterqueue.topic.name": "dead",
+            "share.auto.offset.reset": "earliest",
+            "share.delivery.count.limit": "2",
+            "share.retry.backoff.max.ms": "1000",
+            "share.retry.backoff.ms": "100",
+            "share.retry.backoff.multiplier": "1.5",
+        }
+        assert run(address, "send", "mails", "--key", "k", "-H", "mine=x", "a").code == 0
+        assert (
+            run(address, "take", "mails", "--timeout", "1.5", "--exec", "exit 3").err.count("failed with code 3") == 2
+        )
+        (stats,) = json.loads(run(address, "stats", "mails", "--json").out)
+        assert stats == {"queue": "mails", "waiting": 0, "workers": 0, "dead": 1}
+        assert run(address, "redrive", "mails").err == "redrove 1 message of mails\n"
+        shown = json.loads(run(address, "take", "mails", "--max", "1", "--format", "json").out)
+        assert (shown["value"], shown["key"], shown["delivery_count"]) == ("a", "k", 1)
+        assert shown["headers"] == [{"name": "mine", "value": "x"}, {"name": "tailrace.redriven", "value": "1"}]

@@ -8,7 +8,8 @@ import pytest
 
 from tailrace.testing import Broker
 from tests.certificates import Authority
-from tests.interop.client import Client, TlsOptions
+from tests.interop.client import Client, Refused, TlsOptions
+from tests.interop.drivers.java import Java
 from tests.interop.drivers.kafka_tools import KafkaTools
 from tests.interop.feature import feature
 from tests.interop.test_writing import assert_same, numbered
@@ -31,13 +32,28 @@ def secured(authority: Authority) -> Iterator[Broker]:
         yield broker
 
 
-@feature("mutual TLS", "TLS", "produce")
-def test_mutual_tls(client: Client, secured: Broker, authority: Authority, name: str) -> None:
-    tls = TlsOptions(authority.truststore, authority.keystore("client"))
-    with closing(type(client)(secured.bootstrap, tls)) as with_tls:
+@pytest.fixture(scope="module")
+def open_to_all(authority: Authority) -> Iterator[Broker]:
+    """A broker with TLS that asks clients for no certificate."""
+    with Broker(listener_security_protocol_map="kafka:SSL", ssl_keystore_location=authority.keystore()) as broker:
+        yield broker
+
+
+def write_and_read(client: Client, broker: Broker, tls: TlsOptions, name: str) -> None:
+    with closing(type(client)(broker.bootstrap, tls)) as with_tls:
         messages = numbered(300)
         with_tls.produce(name, messages)
         assert_same(with_tls, name, messages)
+
+
+@feature("TLS: the client checks the broker's certificate, and has none", "TLS", "produce")
+def test_tls(client: Client, open_to_all: Broker, authority: Authority, name: str) -> None:
+    write_and_read(client, open_to_all, TlsOptions(authority.truststore), name)
+
+
+@feature("mutual TLS", "TLS", "produce")
+def test_mutual_tls(client: Client, secured: Broker, authority: Authority, name: str) -> None:
+    write_and_read(client, secured, TlsOptions(authority.truststore, authority.keystore("client")), name)
 
 
 @feature("mutual TLS, as a command line", "TLS", "command line")
@@ -46,6 +62,17 @@ def test_kafka_tools(client: KafkaTools, secured: Broker, authority: Authority, 
     with_tls.run("console-producer", "--topic", name, given="1\n2\n3\n")
     got = with_tls.run("console-consumer", "--topic", name, "--from-beginning", "--max-messages", "3")
     assert got.split() == ["1", "2", "3"]
+
+
+@pytest.mark.long
+@pytest.mark.foreign
+@pytest.mark.parametrize("client", [Java], ids=["Java"], indirect=True)
+def test_java_trusts_no_stranger(client: Java, open_to_all: Broker, tmp_path: Path, name: str) -> None:
+    tls = TlsOptions(Authority(tmp_path, "stranger").truststore)
+    failed = pytest.raises(Refused, match="SslAuthenticationException: SSL handshake failed")
+    with closing(type(client)(open_to_all.bootstrap, tls)) as refusing, failed:
+        refusing.produce(name, numbered(1))
+    assert "the other side refuses our certificate" in open_to_all.log
 
 
 def test_strangers_are_refused(secured: Broker, authority: Authority, tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from tailrace.cli.client.client_config import brokers, client_options
 from tailrace.cli.failure import Misused
+from tailrace.client.security import tls_context
 from tailrace.pipeline.access import Access, access_from
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.kafka.security import tls_context
 from tailrace.pipeline.option_names import Options, access_of, with_bootstrap
 from tailrace.pipeline.source.options import read_options
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import field
 from typing import Any, Final, Literal, get_args
 
-from tailrace.client.faults import SecurityRefused, error_of
+from tailrace.client.faults import SecurityRefused, Unsupported, error_of
 from tailrace.client.scram import SaslExchange, scram
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import show_id
@@ -25,9 +25,14 @@ class Sasl:
 
 async def log_in(call: Callable[[object], Awaitable[Any]], sasl: Sasl, address: str, random: Random) -> None:
     """Authenticate a new connection before any other request. `SecurityRefused` when the broker rejects it."""
-    shaken = await call(SaslHandshakeRequest(mechanism=sasl.mechanism))
+    try:
+        shaken = await call(SaslHandshakeRequest(mechanism=sasl.mechanism))
+    except Unsupported:
+        raise _not_offered(address) from None
+    if shaken.error_code and not shaken.mechanisms:
+        raise _not_offered(address)
     if shaken.error_code:
-        offered = ", ".join(shaken.mechanisms) or "none"
+        offered = ", ".join(shaken.mechanisms)
         raise SecurityRefused(f"{address} does not offer the SASL mechanism {sasl.mechanism}, only {offered}")
     exchange = _exchange(sasl, show_id(random.new_id()) + show_id(random.new_id()))
     message = next(exchange)
@@ -40,6 +45,10 @@ async def log_in(call: Callable[[object], Awaitable[Any]], sasl: Sasl, address: 
             message = exchange.send(bytes(answer.auth_bytes))
         except StopIteration:
             return
+
+
+def _not_offered(address: str) -> SecurityRefused:
+    return SecurityRefused(f"{address} does not offer SASL: clients do not log in at this port")
 
 
 def _exchange(sasl: Sasl, nonce: str) -> SaslExchange:

@@ -54,7 +54,7 @@ class LocalBroker:
         **settings: object,
     ) -> None:
         settings = {**self.DEFAULTS, **settings}
-        load({}, {}, settings)  # a wrong name or value is refused here, in the caller's own traceback
+        self.settings = load({}, {}, settings)  # refuses a wrong name or value here, in the caller's own traceback
         self._settings = settings
         self._folder = tempfile.TemporaryDirectory(prefix="tailrace-", ignore_cleanup_errors=True)
         self._log: ProcessLog = LogFile(Path(self._folder.name) / "broker.log") if on_log is None else LogLines(on_log)

@@ -17,6 +17,7 @@ from typing import Final, Generic, Self, TypeVar
 from tailrace.local.broker import STOP_TIMEOUT_S, BrokerFailed, LocalBroker
 from tailrace.local.cluster_view import ClusterView, NoView, look
 from tailrace.local.held_ports import LOOPBACK
+from tailrace.local.own_tls import tls_to_own_brokers
 from tailrace.local.places import ClusterFolder, Place
 from tailrace.local.process_log import last_lines
 
@@ -105,7 +106,8 @@ class LocalCluster(Generic[AnyBroker]):
         """The cluster as this broker describes it; NoView when it does not answer."""
         if not self.broker(broker_id).is_running:
             raise NoView(f"broker {broker_id} is not running")
-        return look(LOOPBACK, self.places[broker_id - 1].kafka_port, ask_voters=ask_voters)
+        tls = tls_to_own_brokers(self.broker(broker_id).settings)
+        return look(LOOPBACK, self.places[broker_id - 1].kafka_port, ask_voters=ask_voters, tls=tls)
 
     def wait_until_healthy(self, timeout_s: float = HEALTHY_TIMEOUT_S) -> None:
         """Wait until every broker reports that all brokers are up and each partition has a leader and a full ISR."""

@@ -4,11 +4,14 @@ Works with any broker that speaks Kafka's protocol. Two brokers may describe dif
 from the others answers with what it knew before. So a view is one broker's answer; for more, ask the other brokers.
 """
 
+import ssl
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tailrace.client.blocking_driver import BlockingConnection
 from tailrace.client.faults import ClientError, ConnectionLost
+from tailrace.client.sasl import Sasl
+from tailrace.client.secured_connection import open_connection
 from tailrace.model.addresses import Address
 from tailrace.model.frozen import frozen
 from tailrace.model.topics import METADATA_TOPIC
@@ -86,10 +89,18 @@ class ClusterView:
         return ""
 
 
-def look(host: str, port: int, *, timeout_s: float = LOOK_TIMEOUT_S, ask_voters: bool = True) -> ClusterView:
+def look(
+    host: str,
+    port: int,
+    *,
+    timeout_s: float = LOOK_TIMEOUT_S,
+    ask_voters: bool = True,
+    tls: ssl.SSLContext | None = None,
+    sasl: Sasl | None = None,
+) -> ClusterView:
     """Ask one broker. `NoView` when it does not answer in this time. `ask_voters` sends DescribeQuorum, too."""
     try:
-        with BlockingConnection(Address(host, port), timeout_s, client_id=CLIENT_ID) as connection:
+        with open_connection(Address(host, port), timeout_s, client_id=CLIENT_ID, tls=tls, sasl=sasl) as connection:
             cluster = connection.ask(DescribeClusterRequest(include_fenced_brokers=True))
             known = connection.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
             voters = _voters(connection) if ask_voters else None
@@ -104,12 +115,18 @@ def look(host: str, port: int, *, timeout_s: float = LOOK_TIMEOUT_S, ask_voters:
     )
 
 
-def look_at_any(addresses: Iterable[tuple[str, int]], *, timeout_s: float = LOOK_TIMEOUT_S) -> ClusterView:
+def look_at_any(
+    addresses: Iterable[tuple[str, int]],
+    *,
+    timeout_s: float = LOOK_TIMEOUT_S,
+    tls: ssl.SSLContext | None = None,
+    sasl: Sasl | None = None,
+) -> ClusterView:
     """Ask one broker after the other until one answers. `NoView` of the last one when none does."""
     failure = NoView("no address was given")
     for host, port in addresses:
         try:
-            return look(host, port, timeout_s=timeout_s)
+            return look(host, port, timeout_s=timeout_s, tls=tls, sasl=sasl)
         except NoView as error:
             failure = error
     raise failure

@@ -83,21 +83,23 @@ class Syncer:
         self._waiting, self._waiting_next = self._waiting_next, []
         files, self.files = self.files, {}
         folders, self.folders = self.folders, {}
+        self._under_way = len(files) + len(folders)
         try:
-            syncs = [file.sync() for file in files]
-            syncs += [self._disk.sync_dir(folder) for folder in folders]
+            for file in files:
+                file.sync_then(self._ended)
+            for folder in folders:
+                self._disk.sync_dir(folder).add_done_callback(self._folder_ended)
         except OSError as error:
             self._fail(error)
             return
-        self._under_way = len(syncs)
-        if not syncs:
+        if not self._under_way:
             self._finish()
-        for sync in syncs:
-            sync.add_done_callback(self._ended)
 
-    def _ended(self, sync: "asyncio.Future[None]") -> None:
+    def _folder_ended(self, sync: "asyncio.Future[None]") -> None:
+        self._ended(OSError("the fsync was cancelled") if sync.cancelled() else sync.exception())
+
+    def _ended(self, error: BaseException | None) -> None:
         self._under_way -= 1
-        error = OSError("the fsync was cancelled") if sync.cancelled() else sync.exception()
         if error is not None:
             self._fail(error)
         elif self._under_way == 0 and self.failure is None:

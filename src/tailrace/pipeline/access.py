@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tailrace.client.sasl import Sasl
+from tailrace.client.security import PLAINTEXT, Security, TlsSettings
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.pipeline.kafka.security import PLAINTEXT, Security, Tls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,5 +26,5 @@ def access_from(told: Mapping[str, Any]) -> Access:
     tls, sasl = told["security"]["tls"], told["security"]["sasl"]
     return Access(
         bootstrap=told["bootstrap"],
-        security=Security(tls=None if tls is None else Tls(**tls), sasl=None if sasl is None else Sasl(**sasl)),
+        security=Security(tls=None if tls is None else TlsSettings(**tls), sasl=None if sasl is None else Sasl(**sasl)),
     )

@@ -8,13 +8,14 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
+from tailrace.client.security import BadSetting
+from tailrace.client.security_settings import NAMES, OF_KEYSTORES, read_security
 from tailrace.pipeline.access import Access
 from tailrace.pipeline.catalog_tables import TEMPORARY_VIEW_HINT
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka_settings import BROKERS_NAME, HONOURED, IGNORED, KAFKA_PREFIX, REFUSED, refusal
-from tailrace.pipeline.security_options import NAMES as SECURITY_NAMES
-from tailrace.pipeline.security_options import OF_KEYSTORES, read_security
 
+SECURITY_NAMES: Final = tuple(f"{KAFKA_PREFIX}{name}" for name in (*NAMES, *OF_KEYSTORES))
 SPARK_OWN: Final = ("path", "checkpointlocation", "queryname")  # added by Spark itself
 NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -23,7 +24,7 @@ class Options:
     """The given options, looked up by their documented names."""
 
     def __init__(self, given: Mapping[str, str], known: Iterable[str]) -> None:
-        every = (*known, *HONOURED, *SECURITY_NAMES, *OF_KEYSTORES, *IGNORED)
+        every = (*known, *HONOURED, *SECURITY_NAMES, *IGNORED)
         names = {name.lower(): name for name in every}
         for name, value in given.items():
             if why := refusal(name, value):
@@ -37,7 +38,11 @@ class Options:
             )
         if not self._given.get(BROKERS_NAME):
             raise PipelineFailed("kafka.bootstrap.servers is missing: say where a broker is, such as 127.0.0.1:9092")
-        self.access = Access(bootstrap=self[BROKERS_NAME], security=read_security(self))
+        try:
+            security = read_security(self._given, KAFKA_PREFIX)
+        except BadSetting as bad:
+            raise PipelineFailed(str(bad)) from None
+        self.access = Access(bootstrap=self[BROKERS_NAME], security=security)
 
     def __contains__(self, name: str) -> bool:
         return name in self._given

@@ -13,6 +13,7 @@ Rules that callers rely on:
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -54,6 +55,10 @@ class File(Protocol):
 
     def sync(self) -> "asyncio.Future[None]":
         """Sync: when the future is done, everything written before this call is on disk."""
+        ...
+
+    def sync_then(self, ended: Callable[[BaseException | None], None]) -> None:
+        """As `sync`; then the loop calls `ended` with the error or None, a turn sooner than a future's callbacks."""
         ...
 
     def close(self) -> None: ...

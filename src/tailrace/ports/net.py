@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Protocol, TypeVar
 
-from tailrace.ports.tls import SystemTls, Tls, TlsFiles
+from tailrace.ports.tls import ClientTls, SystemTls, Tls, TlsFiles
 
 logger: Final = logging.getLogger(__name__)
 
@@ -183,7 +183,7 @@ class SystemNet:
         if tls is None:
             _, protocol = await loop.create_connection(factory, host, port)
             return protocol
-        assert isinstance(tls, SystemTls)
+        assert isinstance(tls, SystemTls | ClientTls)
         try:
             _, protocol = await loop.create_connection(
                 factory,

@@ -3,7 +3,10 @@
 import asyncio
 import concurrent.futures
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol, TypeVar
+
+from tailrace.ports.worker_threads import WorkerThreads, complete
 
 T = TypeVar("T")
 
@@ -13,6 +16,10 @@ THREADS_MAX: Final = 16  # of each pool
 class Offload(Protocol):
     def thread(self, call: Callable[[], T]) -> "asyncio.Future[T]":
         """Run a call that changes the disk (fsync, removal) in a thread; it must release the GIL."""
+        ...
+
+    def thread_then(self, call: Callable[[], object], ended: Callable[[BaseException | None], None]) -> None:
+        """As `thread`; then call `ended` in the loop, with the error or None. Nobody can cancel it."""
         ...
 
     def read(self, call: Callable[[], T]) -> "asyncio.Future[T]":
@@ -30,19 +37,18 @@ class SystemOffload:
     """Two thread pools and one worker process, each started at first use."""
 
     def __init__(self) -> None:
-        self._threads: concurrent.futures.ThreadPoolExecutor | None = None
-        self._readers: concurrent.futures.ThreadPoolExecutor | None = None
+        self._threads = WorkerThreads("offload", THREADS_MAX)
+        self._readers = WorkerThreads("read", THREADS_MAX)
         self._processes: concurrent.futures.ProcessPoolExecutor | None = None
 
     def thread(self, call: Callable[[], T]) -> "asyncio.Future[T]":
-        if self._threads is None:
-            self._threads = concurrent.futures.ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="offload")
-        return asyncio.get_running_loop().run_in_executor(self._threads, call)
+        return _future(self._threads, call)
+
+    def thread_then(self, call: Callable[[], object], ended: Callable[[BaseException | None], None]) -> None:
+        self._threads.run(call, lambda _, error: ended(error))
 
     def read(self, call: Callable[[], T]) -> "asyncio.Future[T]":
-        if self._readers is None:
-            self._readers = concurrent.futures.ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="read")
-        return asyncio.get_running_loop().run_in_executor(self._readers, call)
+        return _future(self._readers, call)
 
     def process(self, call: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
         if self._processes is None:
@@ -54,9 +60,13 @@ class SystemOffload:
         return asyncio.get_running_loop().run_in_executor(self._processes, call, *arguments)
 
     def close(self) -> None:
-        if self._threads is not None:
-            self._threads.shutdown(wait=True)
-        if self._readers is not None:
-            self._readers.shutdown(wait=True)
+        self._threads.close()
+        self._readers.close()
         if self._processes is not None:
             self._processes.shutdown(wait=True, cancel_futures=True)
+
+
+def _future(threads: WorkerThreads, call: Callable[[], T]) -> "asyncio.Future[T]":
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    threads.run(call, partial(complete, future))
+    return future

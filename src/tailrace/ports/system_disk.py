@@ -16,13 +16,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from tailrace.model.limits import DESCRIPTORS_OPEN_MAX, MiB
 from tailrace.ports.disk import Buffer, File, InUse, Lock
 from tailrace.ports.offload import Offload
-
-T = TypeVar("T")
+from tailrace.ports.worker_threads import complete
 
 NO_WAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 IDLE_STEPS_MAX: Final = 8  # files that are examined when a descriptor is opened: an append must not wait for more
@@ -83,30 +82,51 @@ class SystemFile:
         return memoryview(buffer)[:got]
 
     def read_cold(self, position: int, size: int) -> "asyncio.Future[bytes]":
-        return self._in_thread(self._disk.offload.read, partial(_read_fully, self._open(), position, size))
+        reading = self._disk.offload.read(partial(_read_fully, self._open(), position, size))
+        self._calls_in_threads += 1
+        reading.add_done_callback(self._thread_ended)
+        # shielded: the caller may stop waiting, but the thread goes on and needs the descriptor
+        return asyncio.shield(reading)
 
     def truncate(self, size: int) -> None:
         self._writes += 1
         os.ftruncate(self._open(), size)
 
     def sync(self) -> "asyncio.Future[None]":
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.sync_then(partial(complete, done, None))
+        return done
+
+    def sync_then(self, ended: Callable[[BaseException | None], None]) -> None:
         if self._failure is not None:
-            failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            failed.set_exception(self._failure)
-            return failed
-        return self._in_thread(self._disk.offload.thread, partial(os.fdatasync, self._open()), self._synced_up_to())
+            asyncio.get_running_loop().call_soon(ended, self._failure)
+        else:
+            self._start_sync(self._open(), ended)
 
     def start_background_sync(self) -> bool:
         """Sync, so that the descriptor can be closed; False: a call is running already, or a sync failed before."""
         if self._calls_in_threads or self._failure is not None:
             return False
-        sync = self._in_thread(self._disk.offload.thread, partial(os.fdatasync, self._descriptor), self._synced_up_to())
-        sync.add_done_callback(self._background_sync_ended)
+        self._start_sync(self._descriptor, self._background_sync_ended)
         return True
 
-    def _background_sync_ended(self, done: "asyncio.Future[None]") -> None:
-        self._failure = OSError("a background sync was cancelled") if done.cancelled() else done.exception()
+    def _background_sync_ended(self, error: BaseException | None) -> None:
+        self._failure = error
         self._disk.background_sync_ended(self)
+
+    def _start_sync(self, descriptor: int, ended: Callable[[BaseException | None], None]) -> None:
+        self._calls_in_threads += 1
+        self._disk.offload.thread_then(
+            partial(os.fdatasync, descriptor), partial(self._sync_ended, self._writes, ended)
+        )
+
+    def _sync_ended(
+        self, writes: int, ended: Callable[[BaseException | None], None], error: BaseException | None
+    ) -> None:
+        if error is None:
+            self._writes_synced = max(self._writes_synced, writes)  # two syncs may end in any order
+        self._thread_ended()
+        ended(error)
 
     def close(self) -> None:
         self._closed = True
@@ -129,31 +149,10 @@ class SystemFile:
         self._disk.used(self)
         return self._descriptor
 
-    def _in_thread(
-        self,
-        run: Callable[[Callable[[], T]], "asyncio.Future[T]"],
-        call: Callable[[], T],
-        ended: Callable[["asyncio.Future[T]"], None] | None = None,
-    ) -> "asyncio.Future[T]":
-        self._calls_in_threads += 1
-        running = run(call)
-        running.add_done_callback(partial(self._thread_ended, ended))
-        # shielded: the caller may stop waiting, but the thread goes on and needs the descriptor
-        return asyncio.shield(running)
-
-    def _thread_ended(self, ended: Callable[["asyncio.Future[T]"], None] | None, done: "asyncio.Future[T]") -> None:
+    def _thread_ended(self, _: object = None) -> None:
         self._calls_in_threads -= 1
-        if ended is not None:
-            ended(done)
         if self._closed and self._calls_in_threads == 0:
             self.close_descriptor()
-
-    def _synced_up_to(self) -> Callable[["asyncio.Future[None]"], None]:
-        return partial(self._synced, self._writes)
-
-    def _synced(self, writes: int, done: "asyncio.Future[None]") -> None:
-        if not done.cancelled() and done.exception() is None:
-            self._writes_synced = max(self._writes_synced, writes)  # two syncs may end in any order
 
 
 class SystemLock:

@@ -79,6 +79,21 @@ class SystemTls:
         return tuple(stamps)
 
 
+class ClientTls:
+    """TLS for connecting only, with a context that was made of a client's settings."""
+
+    expires_at = float("inf")
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self.client = context
+
+    def has_changed(self) -> bool:
+        return False
+
+    def reload(self) -> None:
+        """There are no files to load."""
+
+
 def _server_context(files: TlsFiles) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -3,7 +3,7 @@
     with Broker() as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
 
-It is a `LocalBroker` with two differences: consumer groups react quickly unless the test sets otherwise
+It is a `LocalBroker` with two differences: groups react quickly unless the test sets otherwise
 (`QUICK_GROUPS`), and the test can pause the process, as a machine that hangs does.
 """
 
@@ -18,7 +18,11 @@ __all__ = ["QUICK_GROUPS", "Broker", "BrokerFailed"]
 
 # Tests wait for groups: the first member need not wait for more, and members learn of a new assignment soon.
 QUICK_GROUPS: Final = MappingProxyType(
-    {"group_initial_rebalance_delay_ms": 0, "group_consumer_heartbeat_interval_ms": 500}
+    {
+        "group_initial_rebalance_delay_ms": 0,
+        "group_consumer_heartbeat_interval_ms": 500,
+        "group_share_heartbeat_interval_ms": 500,
+    }
 )
 
 

@@ -23,8 +23,6 @@ from confluent_kafka import (
 from confluent_kafka import Message as Delivered
 from confluent_kafka.admin import (
     AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
     ConfigResource,
     ConfigSource,
     NewPartitions,
@@ -36,6 +34,8 @@ from confluent_kafka.admin import (
 from tests.interop.client import CURRENT, DEADLINE_S, Code, Refused, TlsOptions
 from tests.interop.drivers.confluent_groups import ConfluentGroups
 from tests.interop.drivers.confluent_refusals import only, surfaced
+from tests.interop.drivers.confluent_settings import changed
+from tests.interop.drivers.confluent_shares import ConfluentShares
 from tests.interop.drivers.confluent_transactions import ConfluentTransactions
 from tests.interop.messages import AS_USUAL, END, Message, Reader, Reading, Received, Sending
 from tests.interop.shapes import ONE_PARTITION, ClusterShape, Setting, TopicPlan, TopicShape
@@ -89,7 +89,7 @@ def _received(message: Delivered) -> Received:
     )
 
 
-class Confluent(ConfluentGroups, ConfluentTransactions):
+class Confluent(ConfluentGroups, ConfluentShares, ConfluentTransactions):
     name = "confluent-kafka"
     also = CURRENT | {"TLS"}
 
@@ -254,15 +254,7 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
         return {name: Setting(value=entry.value, own=entry.source in own) for name, entry in entries.items()}
 
     def change_settings(self, topic: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
-        entries = [
-            ConfigEntry(
-                name,
-                value,
-                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
-            )
-            for name, value in changes.items()
-        ]
-        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        resource = changed(ResourceType.TOPIC, topic, changes)
         only(self._admin.incremental_alter_configs([resource], validate_only=validate_only))
 
     def replace_settings(self, topic: str, settings: Mapping[str, str]) -> None:

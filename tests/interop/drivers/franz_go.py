@@ -2,14 +2,15 @@
 
 A static member of the consumer protocol that leaves for a while does not say its instance id (1.22). Kafka refuses
 that, and so do we: it counts as one that fell silent, and can come back only when its session is over.
+A member of a share group does not take up a topic that is deleted and made again (1.22), not with Kafka either.
 """
 
 from tests.interop import toolchains
 from tests.interop.client import BASICS
-from tests.interop.drivers.program import Groups, Topics, Writer
+from tests.interop.drivers.program import Groups, ShareGroups, Topics, Writer
 
 
-class FranzGo(Writer, Topics, Groups):
+class FranzGo(Writer, Topics, Groups, ShareGroups):
     name = "franz-go"
     tools = ("go",)
     also = BASICS | {
@@ -18,6 +19,8 @@ class FranzGo(Writer, Topics, Groups):
         "default counts",
         "describing creates nothing",
         "null headers",
+        "renews locks",
+        "single records",
     }
 
     @classmethod
@@ -26,6 +29,10 @@ class FranzGo(Writer, Topics, Groups):
 
     @classmethod
     def member_command(cls) -> list[str]:
+        return toolchains.go()
+
+    @classmethod
+    def share_member_command(cls) -> list[str]:
         return toolchains.go()
 
     @classmethod

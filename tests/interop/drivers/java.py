@@ -8,15 +8,15 @@ from benchmarks.jars import KAFKA_VERSION
 from tests.interop import toolchains
 from tests.interop.client import CURRENT
 from tests.interop.drivers.java_transactions import JavaTransactions
-from tests.interop.drivers.program import Groups, ProgramReader, Topics, Writer
+from tests.interop.drivers.program import Groups, ProgramReader, ShareGroups, Topics, Writer
 from tests.interop.messages import Reading, Received
 from tests.interop.shapes import ClusterShape, QuorumShape, Setting
 
 
-class Java(Writer, Topics, Groups, JavaTransactions):
+class Java(Writer, Topics, Groups, ShareGroups, JavaTransactions):
     name = "Java"
     tools = ("java", "javac", "mvn")
-    also = CURRENT | {"workers"}
+    also = CURRENT | {"TLS", "renews locks", "single records", "workers"}
 
     @classmethod
     def command(cls) -> list[str]:
@@ -25,6 +25,10 @@ class Java(Writer, Topics, Groups, JavaTransactions):
     @classmethod
     def member_command(cls) -> list[str]:
         return toolchains.java("Member")
+
+    @classmethod
+    def share_member_command(cls) -> list[str]:
+        return toolchains.java("ShareMember")
 
     @classmethod
     def release(cls) -> str:
@@ -67,6 +71,12 @@ class Java(Writer, Topics, Groups, JavaTransactions):
 
     def change_settings(self, topic: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
         self.ask("change_settings", topic=topic, changes=dict(changes), validate_only=validate_only)
+
+    def group_settings(self, group: str) -> dict[str, Setting]:
+        return {name: Setting(**one) for name, one in self.ask("group_settings", group=group).items()}
+
+    def change_group_settings(self, group: str, changes: Mapping[str, str | None]) -> None:
+        self.ask("change_group_settings", group=group, changes=dict(changes))
 
     def describe_cluster(self) -> ClusterShape:
         found = self.ask("describe_cluster")

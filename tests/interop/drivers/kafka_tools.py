@@ -1,7 +1,6 @@
 """Kafka's own command-line tools, as the classes that its scripts start (`bin/kafka-topics.sh` and the like)."""
 
 import subprocess
-from pathlib import Path
 
 from benchmarks.jars import KAFKA_VERSION
 from tests.interop import toolchains
@@ -14,6 +13,7 @@ CLASSES = {
     "configs": "kafka.admin.ConfigCommand",
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
@@ -24,6 +24,8 @@ CLASSES = {
     "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "share-consumer-perf-test": "org.apache.kafka.tools.ShareConsumerPerformance",
+    "share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
     "topics": "org.apache.kafka.tools.TopicCommand",
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
@@ -55,14 +57,5 @@ class KafkaTools(Toolchain):
         return ran.stdout
 
     def _where(self, tool: str) -> list[str]:
-        secured = [] if self.tls is None else ["--command-config", _properties(self.tls)]
+        secured = [] if self.tls is None else ["--command-config", self.tls.properties_file()]
         return [] if tool == "cluster" else ["--bootstrap-server", self.bootstrap, *secured]
-
-
-def _properties(tls: TlsOptions) -> str:
-    """The path of a file with these options, beside the truststore."""
-    stores = [("truststore", tls.truststore), *([("keystore", tls.keystore)] if tls.keystore else [])]
-    lines = [f"ssl.{store}.type=PEM\nssl.{store}.location={path}\n" for store, path in stores]
-    path = Path(tls.truststore).with_suffix(".properties")
-    path.write_text("security.protocol=SSL\n" + "".join(lines))
-    return str(path)

@@ -1,24 +1,28 @@
-"""A client in another language: a program that takes calls line by line, as JSON, and answers each with a line.
+"""A client in another language: a program that takes calls (`call_process.py`).
 
 Its toolchain is fetched when it is first wanted, which `make test` never does: these tests are marked long.
 """
 
 import base64
-import json
-import select
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, ClassVar
 
 from benchmarks.fetched import Missing, need
-from tests.interop.client import Client, Refused
+from tests.interop.call_process import CallProcess
+from tests.interop.client import Client, TlsOptions
 from tests.interop.member import Member
 from tests.interop.messages import AS_USUAL, Message, Reader, Reading, Received, Sending
-from tests.interop.shapes import ONE_PARTITION, GroupShape, TopicPlan, TopicShape
-
-ANSWER_TIMEOUT_S = 60.0
+from tests.interop.shapes import (
+    ONE_PARTITION,
+    GroupShape,
+    ShareGroupShape,
+    ShareOffset,
+    TopicPlan,
+    TopicShape,
+)
+from tests.interop.share_member import Mode, ShareMember
 
 
 class ProgramReader:
@@ -55,11 +59,10 @@ class Toolchain(Client):
 
 
 class Program(Toolchain):
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
-        self._process = subprocess.Popen(
-            [*self.command(), bootstrap], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+    def __init__(self, bootstrap: str, tls: TlsOptions | None = None) -> None:
+        super().__init__(bootstrap, tls)
+        more = {} if tls is None else {"INTEROP_PROPERTIES": tls.properties_file()}
+        self._process = CallProcess(self.name, [*self.command(), bootstrap], **more)
 
     @classmethod
     def command(cls) -> list[str]:
@@ -71,26 +74,16 @@ class Program(Toolchain):
         """A program as in `members/`."""
         raise NotImplementedError
 
+    @classmethod
+    def share_member_command(cls) -> list[str]:
+        """A program for `ShareMember`."""
+        raise NotImplementedError
+
     def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
         self._process.kill()
-        self._process.wait()
 
     def ask(self, call: str, **arguments: object) -> Any:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"call": call, **arguments}) + "\n")
-        self._process.stdin.flush()
-        ready, _, _ = select.select([self._process.stdout], [], [], ANSWER_TIMEOUT_S)
-        assert ready, f"{self.name}: no answer to {call} in {ANSWER_TIMEOUT_S} s"
-        line = self._process.stdout.readline()
-        assert line, f"{self.name} ended while it was asked to {call}"
-        answer = json.loads(line)
-        if "refused" in answer:
-            raise Refused(answer["refused"], answer["text"])
-        assert "failed" not in answer, f"{self.name}: {call}: {answer['text']}"
-        return answer.get("result")
+        return self._process.ask(call, **arguments)
 
 
 class Writer(Program):
@@ -168,6 +161,34 @@ class Groups(Program):
 
     def delete_group(self, group: str) -> None:
         self.ask("delete_group", group=group)
+
+
+class ShareGroups(Program):
+    """Has members of share groups, and looks after these groups."""
+
+    def share_member(self, topic: str, group: str, mode: Mode = "implicit") -> ShareMember:
+        return ShareMember(self.name, self.share_member_command(), self.bootstrap, topic, group, mode)
+
+    def list_share_groups(self) -> dict[str, str]:
+        return dict(self.ask("list_share_groups"))
+
+    def describe_share_group(self, group: str) -> ShareGroupShape:
+        found = self.ask("describe_share_group", group=group)
+        members = tuple(tuple(partitions) for partitions in found["members"])
+        return ShareGroupShape(state=found["state"], members=members)
+
+    def share_offsets(self, group: str, topic: str) -> dict[int, ShareOffset]:
+        found = self.ask("share_offsets", group=group, topic=topic)
+        return {int(partition): ShareOffset(*one) for partition, one in found.items()}
+
+    def alter_share_offsets(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        self.ask("alter_share_offsets", group=group, topic=topic, offsets=dict(offsets))
+
+    def delete_share_offsets(self, group: str, topic: str) -> None:
+        self.ask("delete_share_offsets", group=group, topic=topic)
+
+    def delete_share_group(self, group: str) -> None:
+        self.ask("delete_share_group", group=group)
 
 
 def _text(value: bytes | None) -> str | None:

@@ -39,6 +39,9 @@ type asked struct {
 	ValidateOnly  bool `json:"validate_only"`
 	Total         int
 	Offsets       map[int32]int64
+	Offset        int64
+	Outcome       string
+	Records       [][2]int64
 }
 
 type session struct {
@@ -50,27 +53,46 @@ type session struct {
 type call func(*session, context.Context, asked) (any, error)
 
 var calls = map[string]call{
-	"produce":           produce,
-	"open":              open,
-	"take":              take,
-	"close":             closeReader,
-	"watermarks":        watermarks,
-	"create_topic":      createTopic,
-	"delete_topic":      deleteTopic,
-	"list_topics":       listTopics,
-	"describe_topic":    describeTopic,
-	"create_partitions": createPartitions,
-	"list_groups":       listGroups,
-	"describe_group":    describeGroup,
-	"committed":         committed,
-	"commit":            commit,
-	"delete_group":      deleteGroup,
+	"produce":              produce,
+	"open":                 open,
+	"take":                 take,
+	"close":                closeReader,
+	"watermarks":           watermarks,
+	"create_topic":         createTopic,
+	"delete_topic":         deleteTopic,
+	"list_topics":          listTopics,
+	"describe_topic":       describeTopic,
+	"create_partitions":    createPartitions,
+	"list_groups":          listGroups,
+	"describe_group":       describeGroup,
+	"committed":            committed,
+	"commit":               commit,
+	"delete_group":         deleteGroup,
+	"list_share_groups":    listShareGroups,
+	"describe_share_group": describeShareGroup,
+	"share_offsets":        shareOffsets,
+	"alter_share_offsets":  alterShareOffsets,
+	"delete_share_offsets": deleteShareOffsets,
+	"delete_share_group":   deleteGroup,
 }
 
-// serve takes a call as a line of JSON on standard input, and answers it with a line.
-// A broker's refusal comes back as the code that the protocol gives it.
+// serve takes calls. A new admin client for each: it remembers metadata for a while.
 func serve(bootstrap []string) error {
 	own := &session{bootstrap: bootstrap, readers: map[int]*reader{}}
+	return answerCalls(func(within context.Context, wanted asked) (any, error) {
+		client, err := kgo.NewClient(shared(bootstrap)...)
+		if err != nil {
+			return nil, err
+		}
+		defer client.Close()
+		own.admin = kadm.NewClient(client)
+		return calls[wanted.Call](own, within, wanted)
+	})
+}
+
+// answerCalls takes a call as a line of JSON on standard input, and answers it with a line.
+// A broker's refusal comes back as the code that the protocol gives it.
+func answerCalls(answer func(context.Context, asked) (any, error)) error {
 	lines := bufio.NewReader(os.Stdin)
 	answers := json.NewEncoder(os.Stdout)
 	for {
@@ -82,22 +104,17 @@ func serve(bootstrap []string) error {
 		if err := json.Unmarshal(line, &wanted); err != nil {
 			return err
 		}
-		client, err := kgo.NewClient(shared(bootstrap)...)
-		if err != nil {
+		within, done := context.WithTimeout(context.Background(), deadline)
+		result, err := answer(within, wanted)
+		done()
+		if err := answers.Encode(answerLine(result, err)); err != nil {
 			return err
 		}
-		own.admin = kadm.NewClient(client) // a new one each time: it remembers metadata for a while
-		if err := answers.Encode(own.answer(wanted)); err != nil {
-			return err
-		}
-		client.Close()
 	}
 }
 
-func (own *session) answer(wanted asked) map[string]any {
-	within, done := context.WithTimeout(context.Background(), deadline)
-	defer done()
-	result, err := calls[wanted.Call](own, within, wanted)
+// answerLine is what is written of a call's result.
+func answerLine(result any, err error) map[string]any {
 	var refusal *kerr.Error
 	switch {
 	case errors.As(err, &refusal):

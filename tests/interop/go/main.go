@@ -1,5 +1,6 @@
 // Program interop drives franz-go for the tests of this folder: with one argument it takes calls,
-// with five (BOOTSTRAP TOPIC GROUP STRATEGY INSTANCE) it is a member of a group.
+// with five (BOOTSTRAP TOPIC GROUP STRATEGY INSTANCE) it is a member of a group,
+// with four (BOOTSTRAP TOPIC GROUP MODE) a member of a share group.
 package main
 
 import (
@@ -13,8 +14,11 @@ import (
 
 func main() {
 	run := func() error { return serve(strings.Split(os.Args[1], ",")) }
-	if len(os.Args) == 6 {
+	switch len(os.Args) {
+	case 6:
 		run = func() error { return member(os.Args[1:]) }
+	case 5:
+		run = func() error { return share(os.Args[1:]) }
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -27,12 +27,18 @@ public final class Calls {
             new TopicSettings(admin).offer(calls);
             new Cluster(admin).offer(calls);
             new Groups(admin).offer(calls);
+            new ShareGroups(admin).offer(calls);
             new Transactions(admin, bootstrap).offer(calls);
-            var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-            for (String line; (line = lines.readLine()) != null; ) {
-                JsonNode asked = json.readTree(line);
-                System.out.println(json.writeValueAsString(answer(calls.get(asked.get("call").asText()), asked)));
-            }
+            serve(calls);
+        }
+    }
+
+    /** Answers calls until standard input ends. */
+    static void serve(Map<String, Call> calls) throws Exception {
+        var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line; (line = lines.readLine()) != null; ) {
+            JsonNode asked = json.readTree(line);
+            System.out.println(json.writeValueAsString(answer(calls.get(asked.get("call").asText()), asked)));
         }
     }
 

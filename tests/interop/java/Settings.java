@@ -1,11 +1,31 @@
+import java.io.FileReader;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Properties;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** What every client of these programs is told. Waits are short: brokers are near. */
+/**
+ * What every client of these programs is told. Waits are short: brokers are near. The variable INTEROP_PROPERTIES names
+ * a file with further settings, such as those of TLS.
+ */
 final class Settings {
     private Settings() {}
+
+    private static Properties further() {
+        var found = new Properties();
+        String path = System.getenv("INTEROP_PROPERTIES");
+        if (path != null) {
+            try (var file = new FileReader(path)) {
+                found.load(file);
+            } catch (IOException failed) {
+                throw new UncheckedIOException(failed);
+            }
+        }
+        return found;
+    }
 
     static Map<String, Object> shared(String bootstrap) {
         Map<String, Object> settings = new HashMap<>();
@@ -15,6 +35,7 @@ final class Settings {
         settings.put("retry.backoff.max.ms", 200);
         settings.put("reconnect.backoff.ms", 10);
         settings.put("reconnect.backoff.max.ms", 200);
+        further().forEach((name, value) -> settings.put((String) name, value));
         return settings;
     }
 

@@ -1,18 +1,11 @@
 """TLS and SASL against Apache Kafka 4.3 itself: every protocol and mechanism, from Spark, source and sink."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import (
-    AdminClient,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
 
-from benchmarks import kafka
 from benchmarks.fetched import Missing
 from tailrace.cli.main import main
 from tailrace.pipeline.failure import PipelineFailed
@@ -21,35 +14,12 @@ from tailrace.pipeline.option_names import Options
 from tests.pipeline.certificates import Certificate, make_certificate
 from tests.pipeline.test_sink import values_in_topic
 from tests.pipeline.topics import make_topic, numbered, write
+from tests.secured_kafka import PASSWORD, Addresses, jaas, secured_kafka
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.foreign]
-
-USERNAME, PASSWORD = "alice", "al,ice=s secret"
-LOGIN = f'LoginModule required username="{USERNAME}" password="{PASSWORD}";'
-SCRAM = "org.apache.kafka.common.security.scram.Scram"
-PLAIN = "org.apache.kafka.common.security.plain.Plain"
-SETTINGS = """\
-log.retention.ms=-1
-listeners=PLAINTEXT://127.0.0.1:{{port}},CONTROLLER://127.0.0.1:{{controller}},SSL://127.0.0.1:{ssl},\
-SASL_PLAINTEXT://127.0.0.1:{sasl_plaintext},SASL_SSL://127.0.0.1:{sasl_ssl}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,\
-SASL_SSL:SASL_SSL
-ssl.keystore.type=PEM
-ssl.keystore.location={keystore}
-ssl.truststore.type=PEM
-ssl.truststore.location={truststore}
-listener.name.ssl.ssl.client.auth=required
-sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
-listener.name.sasl_plaintext.plain.sasl.jaas.config={plain}LoginModule required user_{username}="{password}";
-listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config={scram}LoginModule required;
-listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config={scram}LoginModule required;
-listener.name.sasl_ssl.plain.sasl.jaas.config={plain}LoginModule required user_{username}="{password}";
-listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config={scram}LoginModule required;
-listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config={scram}LoginModule required;
-"""
 
 
 @pytest.fixture(scope="module")
@@ -62,44 +32,25 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     return make_certificate(tmp_path_factory.mktemp("client"), "client", "DNS:client")
 
 
-Ports = Mapping[str, str]  # by protocol, an address
-
-
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory, server: Certificate, client: Certificate) -> Iterator[Ports]:
+def secured(tmp_path_factory: pytest.TempPathFactory, server: Certificate, client: Certificate) -> Iterator[Addresses]:
     try:
-        kafka.jars()
+        with secured_kafka(tmp_path_factory.mktemp("secured"), str(server.both), str(client.certificate)) as addresses:
+            yield addresses
     except Missing as missing:
         pytest.skip(str(missing))
-    names = ("ssl", "sasl_plaintext", "sasl_ssl")
-    ports = dict(zip(names, kafka.free_ports(len(names)), strict=True))
-    paths = {"keystore": server.both, "truststore": client.certificate}
-    more = SETTINGS.format(**ports, **paths, scram=SCRAM, plain=PLAIN, username=USERNAME, password=PASSWORD)
-    with kafka.serving(tmp_path_factory.mktemp("secured"), more) as found:
-        add_user(f"127.0.0.1:{found.port}")
-        told = {"plaintext": found.port, **ports}
-        yield {name.upper(): f"127.0.0.1:{port}" for name, port in told.items()}
 
 
-def add_user(bootstrap: str) -> None:
-    """To Kafka's own store of SCRAM credentials."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-        info = ScramCredentialInfo(mechanism, 8192)
-        wanted = UserScramCredentialUpsertion(USERNAME, info, PASSWORD.encode())
-        for done in admin.alter_user_scram_credentials([wanted]).values():
-            done.result()
-
-
-def options(secured: Ports, protocol: str, server: Certificate, client: Certificate, mechanism: str) -> dict[str, str]:
+def options(
+    secured: Addresses, protocol: str, server: Certificate, client: Certificate, mechanism: str
+) -> dict[str, str]:
     told = {"kafka.bootstrap.servers": secured[protocol], "kafka.security.protocol": protocol}
     if protocol.endswith("SSL"):
         told |= {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.location": str(server.certificate)}
     if protocol == "SSL":
         told |= {"kafka.ssl.keystore.type": "PEM", "kafka.ssl.keystore.location": str(client.both)}
     if mechanism:
-        module = PLAIN if mechanism == "PLAIN" else SCRAM
-        told |= {"kafka.sasl.mechanism": mechanism, "kafka.sasl.jaas.config": module + LOGIN}
+        told |= {"kafka.sasl.mechanism": mechanism, "kafka.sasl.jaas.config": jaas(mechanism)}
     return told
 
 
@@ -109,7 +60,7 @@ WAYS = [("SSL", ""), ("SASL_SSL", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-256"), ("SAS
 @pytest.mark.parametrize(("protocol", "mechanism"), WAYS)
 def test_from_topic_to_topic(
     spark: "SparkSession",
-    secured: Ports,
+    secured: Addresses,
     server: Certificate,
     client: Certificate,
     topic: str,
@@ -132,7 +83,7 @@ def test_from_topic_to_topic(
 
 
 def test_archive_audit_and_replay_by_a_file_of_settings(
-    spark: "SparkSession", secured: Ports, server: Certificate, client: Certificate, topic: str, tmp_path: Path
+    spark: "SparkSession", secured: Addresses, server: Certificate, client: Certificate, topic: str, tmp_path: Path
 ) -> None:
     told = options(secured, "SASL_SSL", server, client, "SCRAM-SHA-512")
     config, folder = tmp_path / "client.properties", str(tmp_path / "history")
@@ -151,7 +102,7 @@ def test_archive_audit_and_replay_by_a_file_of_settings(
 
 
 def test_no_secret_is_in_a_plan(
-    spark: "SparkSession", secured: Ports, server: Certificate, client: Certificate
+    spark: "SparkSession", secured: Addresses, server: Certificate, client: Certificate
 ) -> None:
     told = options(secured, "SASL_SSL", server, client, "SCRAM-SHA-512")
     with Cluster(secured["PLAINTEXT"]) as cluster:
@@ -161,11 +112,11 @@ def test_no_secret_is_in_a_plan(
         assert PASSWORD not in text
 
 
-def test_a_wrong_password_is_refused_at_once(secured: Ports, server: Certificate, client: Certificate) -> None:
+def test_a_wrong_password_is_refused_at_once(secured: Addresses, server: Certificate, client: Certificate) -> None:
     for protocol, mechanism in WAYS[1:]:
         told = options(secured, protocol, server, client, mechanism)
-        told["kafka.sasl.jaas.config"] = told["kafka.sasl.jaas.config"].replace(PASSWORD, "wr0ng-secret")
+        told["kafka.sasl.jaas.config"] = jaas(mechanism, "wr0ng-secret")
         with Options(told, ()).access.cluster() as cluster, pytest.raises(PipelineFailed) as failed:
             cluster.partitions_matching(".*")
-        assert "does not take the name and password" in str(failed.value)
+        assert "does not accept the user name and password" in str(failed.value)
         assert "wr0ng-secret" not in str(failed.value)

@@ -106,7 +106,7 @@ class Brokers:
             finally:
                 client.close()
 
-        return await self._client.run(ask())
+        return await self._client.spawn(ask())  # a caller that gives up ends it
 
     async def make_topic(self, name: str, replicas: Sequence[int], **settings: object) -> None:
         """A topic of one partition, led by the first of its replicas and followed by the others."""

@@ -17,6 +17,7 @@ from tailrace.testing.simulation import World
 from tailrace.wire.errors import Error
 from tailrace.wire.messages import MESSAGES
 from tailrace.wire.messages.api_versions import ApiRange, ApiVersionsResponse
+from tailrace.wire.messages.consumer_group_heartbeat import Assignment, OwnedTopic
 from tailrace.wire.messages.find_coordinator import FindCoordinatorResponse
 from tailrace.wire.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
 from tailrace.wire.messages.metadata import BrokerMetadata, MetadataResponse, PartitionMetadata, TopicMetadata
@@ -31,7 +32,7 @@ from tailrace.wire.messages.share_fetch import (
     ShareFetchResponse,
     TopicShareFetched,
 )
-from tailrace.wire.messages.share_group_heartbeat import AssignedTopic, Assignment, ShareGroupHeartbeatResponse
+from tailrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
 from tests.unit.client.misbehaving import BEHAVIOURS, PORT, TOPIC_ID, Misbehaving
 from tests.unit.client.simulated_client import SimulatedClient
 
@@ -66,7 +67,7 @@ class Scripted(Misbehaving):
             case "FindCoordinator":
                 return FindCoordinatorResponse(node_id=1, host="h1", port=PORT)
             case "ShareGroupHeartbeat":
-                assigned = Assignment(topic_partitions=(AssignedTopic(topic_id=TOPIC_ID, partitions=(0,)),))
+                assigned = Assignment(topic_partitions=(OwnedTopic(topic_id=TOPIC_ID, partitions=(0,)),))
                 return ShareGroupHeartbeatResponse(member_epoch=1, heartbeat_interval_ms=500, assignment=assigned)
         self.seen.append((number, request))
         if self.script:
@@ -224,6 +225,18 @@ def test_the_new_leader_is_asked_at_once_and_old_locks_are_lost() -> None:
         with pytest.raises(NotAcknowledged, match="its lock has ended"):
             await consumer.settle(old)
         await consumer.settle(new)
+
+    play(work)
+
+
+def test_a_broker_that_leads_no_partition_any_more_gets_no_share_of_the_demand() -> None:
+    async def work(consumer: ShareConsumer, brokers: Scripted) -> None:
+        moved = fetched(
+            error=Error.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=7)
+        )
+        brokers.script += [moved, fetched(0), fetched(1), fetched(2)]
+        assert [(await one(consumer)).offset for _ in range(3)] == [0, 1, 2]
+        assert [number for number, _ in brokers.seen] == [1, 2, 2, 2]
 
     play(work)
 

@@ -8,16 +8,24 @@ from tests.interop.ledger_page import Outcome
 CLIENTS = {"alpha": "1.0", "beta": "2.0", "gamma": "3.0"}
 
 
-def tried(feature: str, client: str, outcome: Outcome = "passes", *, order: int = 0, toolchain: bool = False) -> Tried:
+def tried(
+    feature: str,
+    client: str,
+    outcome: Outcome = "passes",
+    *,
+    order: int = 0,
+    long: bool = False,
+    area: str = "Reading",
+) -> Tried:
     entry = Entry(
-        area="Reading",
+        area=area,
         feature=feature,
         client=client,
         version=None if outcome == "not tried" else CLIENTS[client],
         column=list(CLIENTS).index(client),
         order=order,
         of=4,
-        toolchain=toolchain,
+        long=long,
     )
     return Tried(entry=entry, outcome=outcome)
 
@@ -70,17 +78,29 @@ def test_a_client_that_is_not_installed_keeps_its_column() -> None:
 def test_what_needs_a_toolchain_stands_in_a_run_without_any() -> None:
     run = [
         tried("from the start", "alpha"),
-        tried("restart", "beta", order=1, toolchain=True),
-        tried("from the start", "gamma", order=2, toolchain=True),
-        tried("restart", "gamma", order=3, toolchain=True),
+        tried("restart", "beta", order=1, long=True),
+        tried("from the start", "gamma", order=2, long=True),
+        tried("restart", "gamma", order=3, long=True),
     ]
     page = settle(run, "").text
     verdict = settle([tried("from the start", "alpha")], page)
     assert (verdict.lost, verdict.text) == ([], page)
 
 
+def test_an_area_that_is_long_stands_in_a_run_without_it() -> None:
+    long = tried("from the start", "alpha", order=1, long=True, area="Share groups")
+    page = settle([tried("from the start", "alpha"), long], "").text
+    verdict = settle([tried("from the start", "alpha")], page)
+    assert (verdict.lost, verdict.text) == ([], page)
+    newer = settle([tried("from the start", "alpha")], page.replace("1.0", "0.9"))
+    assert newer.text == page
+    assert settle([tried("from the start", "alpha", long=True)], page).lost == [
+        ("Share groups", "from the start", "alpha")
+    ]
+
+
 def test_what_needs_a_toolchain_is_lost_when_others_of_its_kind_were_tried() -> None:
-    both = [tried("from the start", "beta", toolchain=True), tried("restart", "beta", order=1, toolchain=True)]
+    both = [tried("from the start", "beta", long=True), tried("restart", "beta", order=1, long=True)]
     page = settle([tried("from the start", "alpha"), *both], "").text
     assert settle([tried("from the start", "alpha"), both[0]], page).lost == [("Reading", "restart", "beta")]
 

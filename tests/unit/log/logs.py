@@ -172,12 +172,13 @@ class TroubleFile(SystemFile):
     def read_cached(self, position: int, size: int) -> Buffer | None:
         return None if self._trouble.cold else super().read_cached(position, size)
 
-    def sync(self) -> "asyncio.Future[None]":
+    def sync_then(self, ended: Callable[[BaseException | None], None]) -> None:
         if self._trouble.hold:
             held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._trouble.held.append((self.path, held))
-            return held
-        return super().sync()
+            held.add_done_callback(lambda sync: ended(sync.exception()))
+        else:
+            super().sync_then(ended)
 
 
 class TroubleDisk(SystemDisk):

@@ -5,6 +5,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,14 +26,17 @@ class Gated(SystemOffload):
         self.gate = threading.Event()
 
     def thread(self, call: Callable[[], T]) -> "asyncio.Future[T]":
-        def gated() -> T:
-            assert self.gate.wait(10)
-            return call()
+        return super().thread(partial(self._gated, call))
 
-        return super().thread(gated)
+    def thread_then(self, call: Callable[[], object], ended: Callable[[BaseException | None], None]) -> None:
+        super().thread_then(partial(self._gated, call), ended)
 
     def read(self, call: Callable[[], T]) -> "asyncio.Future[T]":
         return self.thread(call)
+
+    def _gated(self, call: Callable[[], T]) -> T:
+        assert self.gate.wait(10)
+        return call()
 
 
 def has_descriptor(file: File) -> bool:

@@ -155,6 +155,21 @@ class Partition:
         transaction_version: int = 0,
     ) -> None:
         """Write a producer's commit or abort marker; returns once it is committed. Repeating it changes nothing."""
+        self.append_marker(
+            producer_id, producer_epoch, coordinator_epoch, committed, transaction_version=transaction_version
+        )
+        await self.committed()
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        committed: bool,
+        *,
+        transaction_version: int = 0,
+    ) -> None:
+        """As `write_marker`; the caller waits for `committed`."""
         self.require_leader()
         states = self.log.producers
         states.transactions.settle(self.high_watermark)
@@ -168,7 +183,6 @@ class Partition:
             )
             self.append_own(batch)
         self.guards.invalidate(producer_id, committed)
-        await self.committed()
 
     def _require_writable(self) -> None:
         """A new leader takes writes once its leader-change batch is in the log, and reads once that is committed."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from tailrace.broker.partitions.partition import Partition
@@ -23,6 +23,7 @@ from tailrace.queues.share_partition import (
     DeliveryTurn,
     SharePartition,
     Span,
+    Write,
 )
 from tailrace.queues.state import ShareKey, ShareState, StateBatch
 from tailrace.records.header import BatchHeader
@@ -34,6 +35,8 @@ READ_MIN_BYTES: Final = KiB  # the log is read in pieces: how many bytes the wan
 READ_FIRST_BYTES: Final = 64 * KiB  # at most; also of records that come back, which lie scattered
 READ_BYTES_PER_RECORD: Final = 128  # a guess for the first piece; each piece is larger than the one before
 READ_GROWTH: Final = 4
+PROGRESS_STORED_AFTER_S: Final = 1.0
+STORE_RETRY_S: Final = 1.0  # of what dead letters wait for; each attempt has retries of its own
 DEAD_LETTER_RETRY_MIN_S: Final = 0.1
 DEAD_LETTER_RETRY_MAX_S: Final = 10.0
 FENCED: Final = (FencedLeaderEpoch, FencedStateEpoch, InvalidRequest)  # the state was taken over, reset or deleted
@@ -102,6 +105,8 @@ class LedShare:
         self._watchers: dict[Callable[[], None], None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
+        self._stored_progress = state.start, state.complete_count
+        self._progress_timer: asyncio.TimerHandle | None = None
         self._closed = False
         self._was_full = False
         self._rules = settings(), rules_of(settings())
@@ -119,6 +124,27 @@ class LedShare:
         return not (self._watchers or machine.locked or machine.condemned)
 
     @property
+    def machine(self) -> SharePartition:
+        return self._machine
+
+    @property
+    def waiting(self) -> Collection[Callable[[], None]]:
+        """Those to be told when there may be more to acquire."""
+        return self._watchers
+
+    @property
+    def readable(self) -> int:
+        """The offset at which members stop to read."""
+        return self.partition.readable(committed=self._settings().read_committed)
+
+    @property
+    def rules(self) -> ShareRules:
+        settings = self._settings()
+        if self._rules[0] is not settings:
+            self._rules = settings, rules_of(settings)
+        return self._rules[1]
+
+    @property
     def lock_ms(self) -> int:
         return self._settings().record_lock_duration_ms
 
@@ -126,33 +152,34 @@ class LedShare:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        self.wake_next()
+        if self._progress_timer is not None:
+            self._progress_timer.cancel()
+        self._notify()
 
     # Watching
 
     def watch(self, notify: Callable[[], None]) -> None:
-        """Wait, until `unwatch`: `notify` is called when this one has waited longest and there may be more to acquire.
-        Whoever has waited calls `wake_next` when done, so each record wakes one member and not all of them."""
+        """Call `notify` once there may be something to acquire. Of several watchers the first is called, which then
+        either takes it or leaves it to the next (`unwatch`): a record does not wake all members that wait for one."""
         if not self._watchers:
-            self.partition.watch(self.wake_next)
+            self.partition.watch(self._notify)
         self._watchers[notify] = None
 
     def unwatch(self, notify: Callable[[], None]) -> None:
         self._watchers.pop(notify, None)
         if not self._watchers:
-            self.partition.unwatch(self.wake_next)
+            self.partition.unwatch(self._notify)
+        else:
+            self._notify()
 
-    def wake_next(self) -> None:
-        """Wake the one that has waited longest if there may be something for it; all of them if this has ended."""
-        if not self.is_current:
-            for notify in list(self._watchers):
-                notify()
-        elif self._watchers and self._has_more():
+    def _notify(self) -> None:
+        """Something may have become available, or this is no longer the leader."""
+        if self._watchers and (not self.is_current or self._has_some()):
             next(iter(self._watchers))()
 
-    def _has_more(self) -> bool:
+    def _has_some(self) -> bool:
         wanted = self._machine.wanted(0, self._turn())
-        return wanted is not None and wanted < self.partition.readable(committed=self._rules[0].read_committed)
+        return wanted is not None and wanted < self.partition.readable(committed=self._settings().read_committed)
 
     # Events
 
@@ -200,8 +227,9 @@ class LedShare:
         self._tell_if_full()
         return Taken(found, acquired)
 
-    async def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement]) -> None:
-        """Returns when the acknowledgements are durable; after a fault none of them counts."""
+    def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement]) -> Awaitable[None]:
+        """Decide now what becomes of these records: what the member acquires from now on is not meant. Returns when
+        that is durable; after a fault none of the acknowledgements counts."""
         self._require_current()
         turn = self._turn()
         self.used_at = turn.now
@@ -210,13 +238,16 @@ class LedShare:
             write = self._machine.acknowledge(member, acknowledged, turn)
         finally:
             self._done(turn)
+        return self._finish(write)
+
+    async def _finish(self, write: Write) -> None:
         if not write.batches:
             return
         fault = await self._store(write.batches, self._machine.progress(write))
         turn = self._turn()
         self._machine.written(write, turn, ok=fault is None)
         self._done(turn)
-        self.wake_next()
+        self._notify()
         if fault is not None:
             raise fault
 
@@ -226,7 +257,7 @@ class LedShare:
             turn = self._turn()
             self._machine.left(member, turn)
             self._done(turn)
-            self.wake_next()
+            self._notify()
 
     def _tick(self) -> None:
         self._timer = None
@@ -234,23 +265,21 @@ class LedShare:
             turn = self._turn()
             self._machine.tick(turn)
             self._done(turn)
-            self.wake_next()
+            self._notify()
 
     # Effects
 
     def _turn(self) -> DeliveryTurn:
-        settings = self._settings()
-        if self._rules[0] is not settings:
-            self._rules = settings, rules_of(settings)
-        return DeliveryTurn(self._clock.monotonic(), self._clock.wall_ms(), self._rules[1])
+        return DeliveryTurn(self._clock.monotonic(), self._clock.wall_ms(), self.rules)
 
     def _done(self, turn: DeliveryTurn) -> None:
         """Carry out the effects of a turn."""
         if turn.changed:
-            self._spawn(self._store_later(turn.changed, self._machine.progress()))
-        for letter in turn.dead_letters:
-            self._spawn(self._write_dead_letter(letter))
+            self._spawn(self._store_later(turn.changed, self._machine.progress(), turn.dead_letters))
+        else:
+            self._write_dead_letters(turn.dead_letters)
         self._set_timer(turn)
+        self._store_progress_soon()
 
     def _set_timer(self, turn: DeliveryTurn) -> None:
         lock_end, wakes_ms = self._machine.alarm
@@ -267,11 +296,41 @@ class LedShare:
         self._timer_at = at
         self._timer = asyncio.get_running_loop().call_later(max(0.0, at - turn.now), self._tick)
 
-    async def _store_later(self, changed: Sequence[StateBatch], progress: tuple[int, int]) -> None:
-        """Store what has taken effect. If that fails, a new leader may repeat deliveries or count one less."""
+    def _store_progress_soon(self) -> None:
+        """Writes that overlap do not count what the others finish, and offsets without a record finish without a
+        write. So a while after the last write the progress is stored once more, if it is not what was stored."""
+        if self._progress_timer is None and self.is_current and self._machine.progress() != self._stored_progress:
+            loop = asyncio.get_running_loop()
+            self._progress_timer = loop.call_later(PROGRESS_STORED_AFTER_S, self._store_progress, self._stored_progress)
+
+    def _store_progress(self, stored_before: tuple[int, int]) -> None:
+        self._progress_timer = None
+        if not self.is_current:
+            return
+        progress = self._machine.progress()
+        if stored_before != self._stored_progress:
+            self._store_progress_soon()
+        elif progress != self._stored_progress:
+            self._spawn(self._store_later((), progress))
+
+    async def _store_later(
+        self, changed: Sequence[StateBatch], progress: tuple[int, int], letters: Sequence[DeadLetter] = ()
+    ) -> None:
+        """Store what has taken effect. If that fails, a new leader may repeat deliveries or count one less; so dead
+        letters are written only after it is stored, or the new leader would deliver records that have one."""
         fault = await self._store(changed, progress)
         if fault is not None and self.is_current:
             logger.warning("share group %s: cannot store released records: %s", self.key, fault)
+        while fault is not None and letters and self.is_current:
+            await asyncio.sleep(STORE_RETRY_S)
+            fault = await self._store(changed, progress)
+        self._store_progress_soon()
+        if fault is None:
+            self._write_dead_letters(letters)
+
+    def _write_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
+        for letter in letters:
+            self._spawn(self._write_dead_letter(letter))
 
     async def _store(self, changed: Sequence[StateBatch], progress: tuple[int, int]) -> Fault | None:
         ordered = sorted(changed)
@@ -282,6 +341,7 @@ class LedShare:
             return NotLeader(f"{self.key}: {fault}")
         except Fault as fault:
             return fault.with_traceback(None)
+        self._stored_progress = max(self._stored_progress, progress)
         return None
 
     async def _write_dead_letter(self, letter: DeadLetter) -> None:
@@ -307,7 +367,7 @@ class LedShare:
             turn = self._turn()
             self._machine.dead_lettered(letter.first, letter.last, turn)
             self._done(turn)
-            self.wake_next()
+            self._notify()
 
     def _require_current(self) -> None:
         self.partition.require_leader()

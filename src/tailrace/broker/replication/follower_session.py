@@ -8,6 +8,11 @@ Most of the time one request is parked at the leader. A change that cannot wait 
 here, another epoch) is sent in a second request, which makes the leader answer the first one at once. So an answer may
 be to a fetch that has been superseded; it is dropped then, because the later one will be answered as well. A request
 contains at most `FETCH_NAMED_MAX` partitions, so that thousands that change at once block neither side.
+
+After an answer with few records the next request waits for the fsync that covers them, at most for `SYNC_WAIT_MAX_S`.
+It then carries the durable offset, which otherwise takes a `Synced` message; and records that it would have fetched
+meanwhile had to wait for the next fsync anyway. So a stream of small batches takes half as many messages, which counts
+where brokers compete for the CPU. An answer with many records is followed by a request at once.
 """
 
 import asyncio
@@ -19,7 +24,7 @@ from typing import Final, Protocol, TypeVar
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.peers import Lane
 from tailrace.model.ids import NO_ID, BrokerId, Epoch, Id, Offset, TopicPartition
-from tailrace.model.limits import FETCH_NAMED_MAX
+from tailrace.model.limits import FETCH_NAMED_MAX, KiB
 from tailrace.model.settings import Settings
 from tailrace.ports import Clock
 from tailrace.raft.events import Event, LeaderDisconnected, Tick
@@ -33,6 +38,8 @@ from tailrace.wire.primitives import WireError
 IN_FLIGHT_MAX: Final = 2
 ALONE, BESIDE_ANOTHER = 1, 0  # sent in the field min_bytes: whether another request is in flight
 OPENING: Final = 0
+SYNC_WAIT_MAX_S: Final = 0.005
+SYNC_AWAITED_MAX_BYTES: Final = 64 * KiB  # after a larger answer, the next one is on its way during the fsync
 EPOCH_MAX: Final = 2**31 - 1
 
 T = TypeVar("T")
@@ -98,6 +105,9 @@ class FollowerSession:
         self._scheduled = False
         self._urgent = False  # there is a change that cannot wait for the answer in flight
         self._answering = False  # an answer is being processed; the next request is sent after it
+        self._small_answer = False  # the answer being processed has few records
+        self._awaits_sync = False  # and their fsync is under way
+        self._sync_timer: asyncio.TimerHandle | None = None  # while the next request waits for an fsync
 
     # Partitions
 
@@ -111,7 +121,10 @@ class FollowerSession:
             return
         if asked.fetch is None or not _same_log(asked.fetch, fetch):
             self._dirty[member] = None
-            self._soon()
+            if self._may_await_sync and _is_syncing(asked.fetch, fetch):
+                self._awaits_sync = True
+            else:
+                self._soon()
         else:
             self._durable[member] = None
 
@@ -153,7 +166,12 @@ class FollowerSession:
         if self._urgent:
             self._send()
 
+    @property
+    def _may_await_sync(self) -> bool:
+        return self._small_answer if self._answering else self._sync_timer is not None
+
     def _send(self) -> None:
+        self._stop_waiting()
         if not self._lane.up or len(self._in_flight) >= IN_FLIGHT_MAX:
             return
         self._requests += 1
@@ -214,14 +232,30 @@ class FollowerSession:
         self.heard_at = self._owner.clock.monotonic()
         if not self._in_flight or self._in_flight.popleft() != head.correlation_id:
             raise WireError(f"an answer to fetch {head.correlation_id}, which is not due")
-        self._answering = True
+        self._answering, self._awaits_sync = True, False
+        self._small_answer = len(frame) <= SYNC_AWAITED_MAX_BYTES
         try:
             if head.correlation_id >= self._session_since:
                 self._process(head, head.correlation_id)
         finally:
             self._answering = False
-        if self.members and (not self._in_flight or self._urgent):
+        if self._awaits_sync and not self._urgent:
+            self._wait_for_sync()
+        elif self.members and (not self._in_flight or self._urgent):
             self._send()
+
+    def _wait_for_sync(self) -> None:
+        if self._sync_timer is None:
+            self._sync_timer = asyncio.get_running_loop().call_later(SYNC_WAIT_MAX_S, self._waited)
+
+    def _waited(self) -> None:
+        self._urgent = True
+        self._send()
+
+    def _stop_waiting(self) -> None:
+        if self._sync_timer is not None:
+            self._sync_timer.cancel()
+            self._sync_timer = None
 
     def _process(self, head: FetchedHead, request: int) -> None:
         if head.error:
@@ -303,6 +337,11 @@ class FollowerSession:
 def _same_log(one: Fetched, other: Fetched) -> bool:
     """Whether they differ at most in the durable offset, which a `Synced` message reports sooner."""
     return (one.end, one.last_epoch, one.epoch, one.to) == (other.end, other.last_epoch, other.epoch, other.to)
+
+
+def _is_syncing(sent: Fetched | None, fetch: Fetched) -> bool:
+    """Whether the log has grown since the fetch that was sent, and an fsync of what was appended is under way."""
+    return sent is not None and (sent.epoch, sent.to) == (fetch.epoch, fetch.to) and 0 <= fetch.durable < fetch.end
 
 
 def _take_first(members: dict[QuorumMember, None], count: int) -> dict[QuorumMember, None]:

@@ -166,6 +166,8 @@ class LeaderSession:
         )
         if partition.has_news:
             self._dirty[partition] = None
+        elif partition.has_new_high_watermark:
+            self._lazy[partition] = None
 
     def take_answer(self, member: QuorumMember, answer: FetchAnswer) -> None:
         """The state machine's answer to the last fetch; it may come late, because an epoch had to be stored first."""

@@ -46,6 +46,7 @@ class SessionPartition:
 
     @property
     def has_news(self) -> bool:
+        """Whether there is something to send at once."""
         answer, member = self.answer, self.member
         if member.offline is not None:
             return True
@@ -54,10 +55,16 @@ class SessionPartition:
         return (
             not answer.served
             or answer.diverging is not None
-            or self.last_answered != (member.replica.epoch, member.replica.high_watermark)
+            or self.last_answered is None
+            or self.last_answered[0] != member.replica.epoch
             or self.wanted.offset < member.log.end
             or self.wanted.durable < 0
         )
+
+    @property
+    def has_new_high_watermark(self) -> bool:
+        answered = self.last_answered
+        return self.answer is not None and answered is not None and answered[1] != self.member.replica.high_watermark
 
     # Answers
 

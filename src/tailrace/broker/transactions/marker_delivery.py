@@ -71,7 +71,7 @@ class MarkerDelivery:
                 self._waiting[leader] = [order]
                 self._background.spawn(self._serve(leader))
         if deleted:
-            self._background.spawn(self._confirm(deleted))
+            self._confirm(deleted)
 
     def _leader_of(self, place: PartitionName) -> BrokerId:
         topic = self._hosted.image.topics.get(place.topic)
@@ -106,7 +106,7 @@ class MarkerDelivery:
             faults = await self._call(broker, orders)
             results = list(zip(orders, faults, strict=True))
             self._retry_later([order for order, fault in results if not (_is_done(fault) or _is_superseded(fault))])
-            self._background.spawn(self._confirm([order for order, fault in results if _is_done(fault)]))
+            self._confirm([order for order, fault in results if _is_done(fault)])
         del self._waiting[broker]
 
     async def _call(self, broker: BrokerId, orders: Sequence[Order]) -> Sequence[Fault | None]:
@@ -134,15 +134,19 @@ class MarkerDelivery:
             partitions=(PartitionToMark(topic_id=topic_id, partition=number, leader_epoch=epoch),),
         )
 
-    async def _confirm(self, orders: Sequence[Order]) -> None:
-        """Report written markers to their machines, one turn per machine."""
+    def _confirm(self, orders: Sequence[Order]) -> None:
+        """Report written markers to their machines: one turn for each, and none waits for the commit of another."""
         by_coordinator: dict[TransactionPartitionCoordinator, list[Order]] = {}
         for order in orders:
             if order.is_pending:
                 by_coordinator.setdefault(order.coordinator, []).append(order)
         for coordinator, some in by_coordinator.items():
-            with suppress(Fault):  # another coordinator takes over, and sends all markers again
-                await coordinator.act(partial(_marked, some))
+            self._background.spawn(_report(coordinator, some))
+
+
+async def _report(coordinator: TransactionPartitionCoordinator, orders: Sequence[Order]) -> None:
+    with suppress(Fault):  # another coordinator takes over, and sends all markers again
+        await coordinator.act(partial(_marked, orders))
 
 
 def _marked(orders: Sequence[Order], machine: Transactions, turn: TransactionTurn) -> None:

@@ -2,7 +2,8 @@
 
 A coordinator calls `MarkerWriting.send`, whether the leader is another broker or this one, and waits for the answer.
 Each marker has its own result, known when the high watermark has passed it. A marker whose partition has lost its
-majority times out after `COMMITTED_WITHIN_S`, so that it does not delay the others, and has to be sent again.
+majority times out after `COMMITTED_WITHIN_S`, so that it does not delay the others, and has to be sent again. All
+markers of a request are appended in one turn of the loop: those of one partition share an fsync, and one wait.
 
 With transactions v1 a producer uses the same epoch in its next transaction, which a late marker would end. So a request
 that the coordinator has given up must not be carried out later: only one request per broker is in flight, and a request
@@ -65,35 +66,50 @@ class MarkerWriting:
                 f"WriteMarkers {request.number} arrived after {number}: broker {caller} has given it up"
             )
         self._received[caller] = Id(request.life), request.number
-        writes = [
-            self.write(Id(place.topic_id), place.partition, marker, COMMITTED_WITHIN_S, place.leader_epoch)
+        appended = [
+            self._append(Id(place.topic_id), place.partition, marker, place.leader_epoch)
             for marker in request.markers
             for place in marker.partitions
         ]
-        faults = await asyncio.gather(*writes)
+        partitions = list(dict.fromkeys(one for one in appended if isinstance(one, Partition)))
+        waits = await asyncio.gather(*(_committed(partition, COMMITTED_WITHIN_S) for partition in partitions))
+        outcomes = dict(zip(partitions, waits, strict=True))
+        faults = [outcomes[one] if isinstance(one, Partition) else one for one in appended]
         return WriteMarkersAnswer(codes=tuple(0 if fault is None else error_of(fault) for fault in faults))
 
-    async def write(
-        self, topic: str | Id, number: int, marker: AnyMarker, within_s: float, leader_epoch: int = NO_EPOCH
-    ) -> Fault | None:
-        """Write a marker to a partition that this broker leads, in `leader_epoch` if given; its fault, or None."""
+    async def write(self, topic: str | Id, number: int, marker: AnyMarker, within_s: float) -> Fault | None:
+        """Write a marker to a partition that this broker leads; its fault, or None."""
+        appended = self._append(topic, number, marker, NO_EPOCH)
+        return await _committed(appended, within_s) if isinstance(appended, Partition) else appended
+
+    def _append(self, topic: str | Id, number: int, marker: AnyMarker, leader_epoch: int) -> Partition | Fault:
+        """Append a marker to a partition that this broker leads, in `leader_epoch` if given; the partition."""
         try:
             partition = self._hosted.find(topic, number)
             _require_takes_part(partition)
             partition.require_epoch(leader_epoch)
-            async with asyncio.timeout(within_s):
-                await partition.write_marker(
-                    marker.producer_id,
-                    marker.producer_epoch,
-                    marker.coordinator_epoch,
-                    marker.committed,
-                    transaction_version=marker.transaction_version,
-                )
+            partition.append_marker(
+                marker.producer_id,
+                marker.producer_epoch,
+                marker.coordinator_epoch,
+                marker.committed,
+                transaction_version=marker.transaction_version,
+            )
         except Fault as fault:
-            return fault
-        except TimeoutError:
-            return TimedOut(f"the marker was not committed within {within_s} s")
-        return None
+            return fault.with_traceback(None)
+        return partition
+
+
+async def _committed(partition: Partition, within_s: float) -> Fault | None:
+    """Wait until everything in the log is committed; the fault if it is not."""
+    try:
+        async with asyncio.timeout(within_s):
+            await partition.committed()
+    except Fault as fault:
+        return fault.with_traceback(None)
+    except TimeoutError:
+        return TimedOut(f"the marker was not committed within {within_s} s")
+    return None
 
 
 def _require_takes_part(partition: Partition) -> None:

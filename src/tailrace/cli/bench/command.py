@@ -11,7 +11,8 @@ import typer
 
 from tailrace.cli.bench.latency import measure_latency
 from tailrace.cli.bench.load import Case, Load, Progress, measure_consume, measure_produce
-from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, DEFAULT_BOOTSTRAP, Bootstrap, Json, admin, answer, asking
+from tailrace.cli.client.client_config import Access, Brokers, ClientConfig, access_of
+from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, Json, admin, answer, asking
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.messages.produce import Acks, AcksOption, Compression, CompressionOption
 from tailrace.cli.output import print_json, print_table, progress
@@ -39,13 +40,15 @@ def bench(
         typer.Option("--topic", "-t", help="An existing topic. Without it, a topic is created and deleted at the end."),
     ] = None,
     json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Measure a broker: produce throughput, consume throughput, and the latency of single messages.
 
     \b
     Examples:
       tailrace bench
+      tailrace bench --bootstrap broker.example:9093 --client-config client.properties
       tailrace bench --size 100 --messages 1000000 --acks 1 --only produce --only consume
       tailrace bench --only latency --rate 2000 --seconds 10 --json
     """
@@ -55,9 +58,10 @@ def bench(
             "--only consume has no messages to read: add --only produce, or name a filled topic with --topic."
         )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as for Ctrl-C, delete the topic before the end
-    with _topic(bootstrap, topic, partitions) as name:
+    access = access_of(bootstrap, client_config)
+    with _topic(access, topic, partitions) as name:
         load = Load(
-            bootstrap=bootstrap,
+            access=access,
             topic=name,
             messages=messages,
             size=size,
@@ -87,11 +91,11 @@ def _measure(measure: Measure, load: Load) -> Case:
 
 
 @contextmanager
-def _topic(bootstrap: str, given: str | None, partitions: int) -> Iterator[str]:
+def _topic(access: Access, given: str | None, partitions: int) -> Iterator[str]:
     """The topic to use: the given one, or a new one that is deleted at the end."""
-    client = admin(bootstrap)
+    client = admin(access)
     if given is not None:
-        with asking(bootstrap, f"find topic {given}"):
+        with asking(access, f"find topic {given}"):
             exists = given in client.list_topics(timeout=ANSWER_TIMEOUT_S).topics  # a request by name could create it
         if not exists:
             raise Failed(f"there is no topic {given}.\n`tailrace topic list` lists the topics.")
@@ -101,13 +105,13 @@ def _topic(bootstrap: str, given: str | None, partitions: int) -> Iterator[str]:
 
     name = f"tailrace-bench-{secrets.token_hex(4)}"
     try:
-        with asking(bootstrap, f"create topic {name}"):
+        with asking(access, f"create topic {name}"):
             created = client.create_topics([NewTopic(name, partitions, -1)], request_timeout=ANSWER_TIMEOUT_S)
-        answer(created[name], bootstrap, f"create topic {name}")
+        answer(created[name], access, f"create topic {name}")
         yield name
     finally:
         with suppress(Failed):  # a failed deletion must not hide why the measurement failed
-            answer(client.delete_topics([name], request_timeout=ANSWER_TIMEOUT_S)[name], bootstrap, f"delete {name}")
+            answer(client.delete_topics([name], request_timeout=ANSWER_TIMEOUT_S)[name], access, f"delete {name}")
 
 
 def _show(cases: list[Case]) -> None:

@@ -26,10 +26,10 @@ def measure_latency(load: Load, progress: Progress) -> Case:
     total = max(1, int(load.rate * load.seconds))
     confirmed_ms: list[float] = []
     arrived_ms: list[float] = []
-    sender = producer(load.bootstrap, {"acks": load.acks, "compression.type": load.compression, "linger.ms": 0})
+    sender = producer(load.access, {"acks": load.acks, "compression.type": load.compression, "linger.ms": 0})
     reader = _reader_at_end(load)
     try:
-        with asking(load.bootstrap, f"send to {load.topic}"):
+        with asking(load.access, f"send to {load.topic}"):
             _warm_up(load, sender, reader)
         over = threading.Event()
         threads = (
@@ -39,7 +39,7 @@ def measure_latency(load: Load, progress: Progress) -> Case:
         for thread in threads:
             thread.start()
         try:
-            with asking(load.bootstrap, f"send to {load.topic}"), purged_on_interrupt(sender):
+            with asking(load.access, f"send to {load.topic}"), purged_on_interrupt(sender):
                 _send(load, sender, total, confirmed_ms, progress)
                 sender.flush(IDLE_TIMEOUT_S)
             threads[1].join(IDLE_TIMEOUT_S)
@@ -120,9 +120,9 @@ def _wait_arrived(reader: "Consumer", over: threading.Event, total: int, times_m
 def _reader_at_end(load: Load) -> "Consumer":
     """A consumer of all messages sent from now on: it starts at the current end offsets, not at OFFSET_END, which
     librdkafka resolves later."""
-    reader = consumer(load.bootstrap, {})
-    wanted = places(reader, load.topic, load.bootstrap, partition=None, from_beginning=False, offset=None)
-    with asking(load.bootstrap, f"find the end of {load.topic}"):
+    reader = consumer(load.access, {})
+    wanted = places(reader, load.topic, load.access, partition=None, from_beginning=False, offset=None)
+    with asking(load.access, f"find the end of {load.topic}"):
         for place in wanted:
             _, place.offset = reader.get_watermark_offsets(place, timeout=ANSWER_TIMEOUT_S)
     reader.assign(wanted)

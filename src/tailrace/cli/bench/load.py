@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from tailrace.cli.client.client_config import Access
 from tailrace.cli.client.kafka_client import asking, consumer, producer, sentence
 from tailrace.cli.failure import Failed
 from tailrace.cli.messages.reading import Reading, places
@@ -28,7 +29,7 @@ BATCH_BYTES: Final = 1_000_000
 
 @frozen
 class Load:
-    bootstrap: str
+    access: Access
     topic: str
     messages: int
     size: int  # bytes per value
@@ -50,10 +51,10 @@ def measure_produce(load: Load, progress: Progress) -> Case:
         "delivery.report.only.error": True,
         "on_delivery": lambda error, _: failed.append(error),
     }
-    client = producer(load.bootstrap, settings)
+    client = producer(load.access, settings)
     value = filler(load.size)
     start = time.perf_counter()
-    with asking(load.bootstrap, f"send to {load.topic}"), purged_on_interrupt(client):
+    with asking(load.access, f"send to {load.topic}"), purged_on_interrupt(client):
         for number in range(load.messages):
             while True:
                 try:
@@ -85,9 +86,9 @@ def purged_on_interrupt(client: "Producer") -> Iterator[None]:
 
 def measure_consume(load: Load, progress: Progress) -> Case:
     """Throughput of reading the topic from its beginning."""
-    client = consumer(load.bootstrap, {})
+    client = consumer(load.access, {})
     try:
-        wanted = places(client, load.topic, load.bootstrap, partition=None, from_beginning=True, offset=None)
+        wanted = places(client, load.topic, load.access, partition=None, from_beginning=True, offset=None)
         client.assign(wanted)
         reading = Reading(client, [], most=load.messages, timeout_s=IDLE_TIMEOUT_S, to_end=False)
         start = time.perf_counter()

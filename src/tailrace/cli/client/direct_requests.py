@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from tailrace.cli.client.client_config import Access
+from tailrace.cli.client.kafka_client import CLIENT_ID
 from tailrace.cli.failure import Failed, Misused
-from tailrace.client.blocking_driver import BlockingConnection
-from tailrace.client.faults import ClientError
+from tailrace.client.faults import ClientError, ConnectionLost, SecurityRefused
+from tailrace.client.secured_connection import open_connection
 from tailrace.model.addresses import Address, parse_addresses
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest
@@ -17,9 +19,11 @@ TIMEOUT_S: Final = 10.0
 class BrokerConnection:
     """A blocking connection to one broker; calling it with a request returns the response."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, access: Access, address: Address) -> None:
         self._address = address
-        self._connection = BlockingConnection(address, TIMEOUT_S)
+        self._connection = open_connection(
+            address, TIMEOUT_S, client_id=CLIENT_ID, tls=access.tls, sasl=access.security.sasl
+        )
 
     def __call__(self, request: object) -> Any:
         with _reported(f"{self._address} did not answer"):
@@ -33,20 +37,22 @@ class BrokerConnection:
 
 
 @contextmanager
-def connect_any(bootstrap: str) -> Iterator[BrokerConnection]:
+def connect_any(access: Access) -> Iterator[BrokerConnection]:
     """A connection to the first of these brokers that answers."""
     try:
-        addresses = parse_addresses(bootstrap)
+        addresses = parse_addresses(access.bootstrap)
     except ValueError as error:
-        raise Misused(f"--bootstrap {bootstrap}: {error}.") from None
+        raise Misused(f"--bootstrap {access}: {error}.") from None
     for at, address in enumerate(addresses):
         try:
-            connection = BrokerConnection(address)
+            connection = BrokerConnection(access, address)
+        except (SecurityRefused, ConnectionLost) as error:
+            raise Failed(f"{error}.\n{access.advice}") from None
         except (OSError, ClientError) as error:
             if at + 1 < len(addresses):
                 continue
             raise Failed(
-                f"no broker at {bootstrap}: {getattr(error, 'strerror', None) or error}.\n"
+                f"no broker at {access}: {getattr(error, 'strerror', None) or error}.\n"
                 "Start one with `tailrace serve`, or name another with --bootstrap or TAILRACE_BOOTSTRAP."
             ) from None
         try:
@@ -57,10 +63,10 @@ def connect_any(bootstrap: str) -> Iterator[BrokerConnection]:
 
 
 @contextmanager
-def connect_to(host: str, port: int) -> Iterator[BrokerConnection]:
+def connect_to(access: Access, host: str, port: int) -> Iterator[BrokerConnection]:
     """A connection to this broker, whose address the cluster gave."""
     with _reported(f"{host}:{port} cannot be reached"):
-        connection = BrokerConnection(Address(host, port))
+        connection = BrokerConnection(access, Address(host, port))
     try:
         yield connection
     finally:

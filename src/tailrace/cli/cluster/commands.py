@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, Json
+from tailrace.cli.client.client_config import Brokers, ClientConfig, access_of
+from tailrace.cli.client.kafka_client import Json
 from tailrace.cli.usage import Command
 from tailrace.local.places import BROKERS_DEFAULT, BROKERS_MAX, PORT_MAX
 
@@ -53,7 +54,8 @@ def up(
 
     Standard output gets one line, "ready kafka=HOST:PORT,HOST:PORT,...", when all brokers have joined and the cluster
     has a controller. Logs go to standard error. A broker that dies is reported and not started again.
-    Brokers have the defaults of `tailrace serve`; variables such as TAILRACE_NUM_PARTITIONS set all of them.
+    Brokers have the defaults of `tailrace serve`; variables such as TAILRACE_NUM_PARTITIONS set all of them, also
+    those of TLS: docs/tls.md.
 
     \b
     Examples:
@@ -70,7 +72,8 @@ def up(
 def status(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Once a second, until Ctrl-C.")] = False,
     json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Show the brokers of a cluster, and the partitions that are offline or under-replicated.
 
@@ -78,11 +81,12 @@ def status(
     Examples:
       tailrace cluster status
       tailrace cluster status --watch --bootstrap 127.0.0.1:19092
+      tailrace cluster status --bootstrap broker.example:9093 --client-config client.properties
       tailrace cluster status --json | jq '.under_replicated | length'
     """
     from tailrace.cli.cluster.status import show_status
 
-    show_status(bootstrap, watch=watch, as_json=json)
+    show_status(access_of(bootstrap, client_config), watch=watch, as_json=json)
 
 
 @commands.command(cls=Command)
@@ -91,7 +95,8 @@ def upgrade(
         bool, typer.Option("--yes", help="Raise the levels. Without this it is a dry run, which changes nothing.")
     ] = False,
     json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Raise the cluster's feature levels after every broker was restarted with a new release.
 
@@ -106,4 +111,4 @@ def upgrade(
     """
     from tailrace.cli.cluster.upgrade import run_upgrade
 
-    run_upgrade(bootstrap, yes=yes, as_json=json)
+    run_upgrade(access_of(bootstrap, client_config), yes=yes, as_json=json)

@@ -9,8 +9,10 @@ import time
 from collections import Counter
 from typing import Final, TypedDict
 
+from tailrace.cli.client.client_config import Access
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table
+from tailrace.client.faults import ConnectionLost, SecurityRefused
 from tailrace.local.cluster_view import ClusterView, NoView, PartitionView, look_at_any
 from tailrace.local.listening_pids import listening_pids
 from tailrace.model.addresses import parse_addresses
@@ -49,26 +51,28 @@ class ClusterStatus(TypedDict):
     offline: list[PartitionStatus]
 
 
-def show_status(bootstrap: str, *, watch: bool, as_json: bool) -> None:
+def show_status(access: Access, *, watch: bool, as_json: bool) -> None:
     if not watch:
-        _show(status_of(bootstrap), as_json)
+        _show(status_of(access), as_json)
         return
     try:
         while True:
-            _show_again(bootstrap, as_json)
+            _show_again(access, as_json)
             time.sleep(LOOK_AGAIN_S)
     except KeyboardInterrupt:
         return
 
 
-def status_of(bootstrap: str) -> ClusterStatus:
+def status_of(access: Access) -> ClusterStatus:
     try:
-        addresses = parse_addresses(bootstrap)
+        addresses = parse_addresses(access.bootstrap)
     except ValueError as error:
-        raise Misused(f"--bootstrap {bootstrap}: {error}.") from None
+        raise Misused(f"--bootstrap {access}: {error}.") from None
     try:
-        view = look_at_any(addresses)
+        view = look_at_any(addresses, tls=access.tls, sasl=access.security.sasl)
     except NoView as error:
+        if isinstance(error.__cause__, SecurityRefused | ConnectionLost):
+            raise Failed(f"no broker answers: {error}.\n{access.advice}") from None
         raise Failed(
             f"no broker answers: {error}.\n"
             "Start a cluster with `tailrace cluster up`, or name a broker with --bootstrap or TAILRACE_BOOTSTRAP."
@@ -113,10 +117,10 @@ def _partition(one: PartitionView) -> PartitionStatus:
     }
 
 
-def _show_again(bootstrap: str, as_json: bool) -> None:
+def _show_again(access: Access, as_json: bool) -> None:
     """One round of --watch; on a terminal it clears the screen. A cluster that does not answer may do so next time."""
     try:
-        status, failure = status_of(bootstrap), ""
+        status, failure = status_of(access), ""
     except Failed as error:
         status, failure = None, str(error)
     if not as_json:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tailrace import __version__
+from tailrace.cli.client.client_config import Access
 from tailrace.cli.client.direct_requests import BrokerConnection, connect_any
 from tailrace.cli.failure import Failed
 from tailrace.cli.output import print_json
@@ -33,8 +34,8 @@ class Step(NamedTuple):
     newest: int
 
 
-def run_upgrade(bootstrap: str, *, yes: bool, as_json: bool) -> None:
-    with connect_any(bootstrap) as asked:
+def run_upgrade(access: Access, *, yes: bool, as_json: bool) -> None:
+    with connect_any(access) as asked:
         if not asked.knows(declaration(UpdateFeaturesRequest).number):
             raise Failed(
                 "this broker cannot raise feature levels: it runs tailrace 0.1.0, or is no Tailrace broker.\n"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from tailrace import __version__
-from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, DEFAULT_BOOTSTRAP, admin, answer, asking
+from tailrace.cli.client.client_config import DEFAULT_BOOTSTRAP, Access
+from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, admin, answer, asking
 from tailrace.cli.cluster.commands import BasePort
 from tailrace.cli.demo.load import Sending, read_back
 from tailrace.cli.failure import Failed
@@ -76,15 +77,16 @@ def demo(
 
 
 def _show(cluster: "LocalCluster[LocalBroker]") -> None:
-    _create_topic(cluster.bootstrap)
+    access = Access(bootstrap=cluster.bootstrap)
+    _create_topic(access)
     cluster.wait_until_healthy()
     leader = cluster.leader_of(TOPIC, 0)
     print(f"  Topic {TOPIC!r} has three replicas; broker {leader} leads them.")
-    sent = Sending(cluster.bootstrap, TOPIC).send(lambda: cluster.kill(leader))
+    sent = Sending(access, TOPIC).send(lambda: cluster.kill(leader))
     print(f"  Sent {len(sent.confirmed):,} messages, and killed broker {leader} (SIGKILL) half way.")
     took_over = cluster.leader_of(TOPIC, 0)
     print(f"  Broker {took_over} took over; the producer waited {sent.longest_wait_s:.2f} s at most.")
-    _compare(sent.confirmed, read_back(cluster.bootstrap, TOPIC, sent.first_offset))
+    _compare(sent.confirmed, read_back(access, TOPIC, sent.first_offset))
     cluster.restart(leader)
     cluster.wait_until_healthy()
     print(f"  Broker {leader} is back, and has caught up.")
@@ -102,15 +104,15 @@ def _compare(confirmed: list[bytes], read: list[bytes]) -> None:
     print(f"  Read back: all {len(read):,} confirmed messages are there, in order, none twice.")
 
 
-def _create_topic(bootstrap: str) -> None:
-    client = admin(bootstrap)
+def _create_topic(access: Access) -> None:
+    client = admin(access)
     from confluent_kafka.admin import NewTopic
 
-    with asking(bootstrap, "create topic"):
+    with asking(access, "create topic"):
         made = client.create_topics([NewTopic(TOPIC, 1, 3)], request_timeout=ANSWER_TIMEOUT_S)
     error = made[TOPIC].exception(2 * ANSWER_TIMEOUT_S)
     if error is not None and error.args[0].name() != "TOPIC_ALREADY_EXISTS":
-        answer(made[TOPIC], bootstrap, f"create topic {TOPIC}")
+        answer(made[TOPIC], access, f"create topic {TOPIC}")
 
 
 def _stay(cluster: "LocalCluster[LocalBroker]", data_dir: Path) -> None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from tailrace.cli.client.client_config import Access
 from tailrace.cli.client.kafka_client import consumer, producer, sentence
 from tailrace.cli.failure import Failed
 from tailrace.cli.messages.reading import Reading
@@ -29,8 +30,8 @@ class Sent:
 class Sending:
     """Sends numbered messages to partition 0, and notes when each is confirmed."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        self._client = producer(bootstrap, {"acks": "all", "enable.idempotence": True, "linger.ms": 1})
+    def __init__(self, access: Access, topic: str) -> None:
+        self._client = producer(access, {"acks": "all", "enable.idempotence": True, "linger.ms": 1})
         self._topic = topic
         self._confirmed: list[bytes] = []
         self._offsets: list[int] = []
@@ -68,9 +69,9 @@ class Sending:
         self._offsets.append(message.offset() or 0)
 
 
-def read_back(bootstrap: str, topic: str, first_offset: int) -> list[bytes]:
+def read_back(access: Access, topic: str, first_offset: int) -> list[bytes]:
     """The values in partition 0 from this offset to the end of the log."""
-    client = consumer(bootstrap, {"enable.partition.eof": True})
+    client = consumer(access, {"enable.partition.eof": True})
     from confluent_kafka import TopicPartition
 
     try:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, Json
+from tailrace.cli.client.client_config import Brokers, ClientConfig, access_of
+from tailrace.cli.client.kafka_client import Json
 from tailrace.cli.client.own_client import ask, connected, sentence
 from tailrace.cli.failure import Failed
 from tailrace.cli.groups.facts import GroupFacts, group_facts, words
@@ -31,15 +32,16 @@ Names = Annotated[list[str], typer.Argument(metavar="GROUP", help="One or more g
 
 
 @commands.command("list", cls=Command)
-def list_(json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+def list_(json: Json = False, bootstrap: Brokers = "", client_config: ClientConfig = "") -> None:
     """List groups, one per line.
 
     \b
     Examples:
       tailrace group list
+      tailrace group list --bootstrap broker.example:9093 --client-config client.properties
       tailrace group list --json | jq -r '.[] | select(.state == "stable") | .group'
     """
-    with connected(bootstrap) as cluster:
+    with connected(access_of(bootstrap, client_config)) as cluster:
         found = ask(list_groups(cluster))
     groups = [(one.group_id, one.group_type.lower() or "classic", words(one.group_state)) for one in found]
     if json:
@@ -50,7 +52,7 @@ def list_(json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
 
 
 @commands.command(cls=Command)
-def describe(names: Names, json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+def describe(names: Names, json: Json = False, bootstrap: Brokers = "", client_config: ClientConfig = "") -> None:
     """Show the members, committed offsets and lag of groups. With --json: one list of groups.
 
     \b
@@ -58,7 +60,7 @@ def describe(names: Names, json: Json = False, bootstrap: Bootstrap = DEFAULT_BO
       tailrace group describe billing
       tailrace group describe billing --json | jq '[.[0].offsets[].lag] | add'
     """
-    with connected(bootstrap) as cluster:
+    with connected(access_of(bootstrap, client_config)) as cluster:
         show_each(names, lambda name: ask(group_facts(cluster, name)), _show, json=json)
 
 
@@ -85,7 +87,8 @@ def reset_offsets(
         bool, typer.Option("--execute", help="Commit the new offsets; without it they are only shown.")
     ] = False,
     json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Set the committed offsets of a group without members. Shows the changes; --execute makes them.
 
@@ -95,7 +98,7 @@ def reset_offsets(
       tailrace group reset-offsets billing --topic orders --to-earliest --execute
     """
     target = ResetTarget(to_earliest, to_latest, to_offset, to_time, back)
-    with connected(bootstrap) as cluster:
+    with connected(access_of(bootstrap, client_config)) as cluster:
         changes = ask(plan(cluster, name, topic or (), target, int(time.time() * 1000)))
         if execute:
             _commit(cluster, name, changes)
@@ -108,14 +111,14 @@ def reset_offsets(
 
 
 @commands.command(cls=Command)
-def delete(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+def delete(names: Names, bootstrap: Brokers = "", client_config: ClientConfig = "") -> None:
     """Delete groups without members, and their committed offsets.
 
     \b
     Example:
       tailrace group delete billing
     """
-    with connected(bootstrap) as cluster:
+    with connected(access_of(bootstrap, client_config)) as cluster:
         results = ask(delete_groups(cluster, names))
     failures = []
     for name, refused in results.items():

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, consumer
+from tailrace.cli.client.client_config import Brokers, ClientConfig, access_of
+from tailrace.cli.client.kafka_client import consumer
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.messages.message_format import json_line, text_line
 from tailrace.cli.messages.reading import Reading, places
@@ -47,7 +48,8 @@ def consume(
         str | None,
         typer.Option("--key-separator", "-k", metavar="TEXT", help="Text format: print the key and this first."),
     ] = None,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Print messages until Ctrl-C, --max, --to-end or --timeout. No group is joined.
 
@@ -57,15 +59,17 @@ def consume(
     \b
     Examples:
       tailrace consume orders --from-beginning
+      tailrace consume orders --bootstrap broker.example:9093 --client-config client.properties
       tailrace consume orders --offset -10 --to-end
       tailrace consume orders --partition 2 --offset 1200 --max 5 --format json
       tailrace consume orders --from-beginning --max 1 --timeout 5 || echo empty
     """
     if from_beginning and offset is not None:
         raise Misused("--from-beginning and --offset both set the first offset: give only one of them.")
-    client = consumer(bootstrap, {"enable.partition.eof": True})
+    access = access_of(bootstrap, client_config)
+    client = consumer(access, {"enable.partition.eof": True})
     try:
-        wanted = places(client, topic, bootstrap, partition=partition, from_beginning=from_beginning, offset=offset)
+        wanted = places(client, topic, access, partition=partition, from_beginning=from_beginning, offset=offset)
         client.assign(wanted)
         numbers = [one.partition for one in wanted]
         reading = Reading(client, numbers, most=most, timeout_s=timeout, to_end=to_end)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from tailrace.cli.client.client_config import Access, Brokers, ClientConfig, access_of
 from tailrace.cli.client.kafka_client import (
-    DEFAULT_BOOTSTRAP,
-    Bootstrap,
     Json,
     asking,
     partitions_of,
@@ -66,7 +65,8 @@ def produce(
     acks: AcksOption = Acks.all,
     compression: CompressionOption = Compression.none,
     json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Send each line of standard input as a message.
 
@@ -76,6 +76,7 @@ def produce(
     Examples:
       echo hello | tailrace produce greetings
       printf 'ann:3 apples\\nbob:1 pear\\n' | tailrace produce orders --key-separator :
+      echo hello | tailrace produce greetings --bootstrap broker.example:9093 --client-config client.properties
       tailrace produce events --header source=import --compression zstd < events.jsonl
     """
     headers = [_header(text) for text in header or ()]
@@ -88,12 +89,13 @@ def produce(
         "linger.ms": 5,
         "message.timeout.ms": DELIVERY_TIMEOUT_MS,
     }
-    client = producer(bootstrap, settings)
-    _check_topic(client, topic, partition, bootstrap)
+    access = access_of(bootstrap, client_config)
+    client = producer(access, settings)
+    _check_topic(client, topic, partition, access)
     delivery = _Delivery(client, topic, partition, headers)
     interrupted = False
     try:
-        with asking(bootstrap, f"send to {topic}"):
+        with asking(access, f"send to {topic}"):
             _send_lines(delivery, key_separator)
     except KeyboardInterrupt:
         interrupted = True
@@ -109,12 +111,12 @@ def produce(
         raise KeyboardInterrupt
 
 
-def _check_topic(client: "Producer", topic: str, partition: int, bootstrap: str) -> None:
+def _check_topic(client: "Producer", topic: str, partition: int, access: Access) -> None:
     """Fail early if the topic does not exist and is not auto-created; sending would retry until its timeout."""
     deadline = time.monotonic() + CREATION_TIMEOUT_S
     while True:
         try:
-            numbers = partitions_of(client.list_topics, topic, bootstrap)
+            numbers = partitions_of(client.list_topics, topic, access)
         except Failed:
             if time.monotonic() > deadline:
                 raise

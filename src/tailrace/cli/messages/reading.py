@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from tailrace.cli.client.client_config import Access
 from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, asking, partitions_of, sentence
 from tailrace.cli.failure import Failed
 
@@ -16,12 +17,12 @@ IDLE_TO_END_S: Final = 10.0  # with `to_end`: stop if a broker sends nothing for
 
 
 def places(
-    client: "Consumer", topic: str, bootstrap: str, *, partition: int | None, from_beginning: bool, offset: int | None
+    client: "Consumer", topic: str, access: Access, *, partition: int | None, from_beginning: bool, offset: int | None
 ) -> "list[TopicPartition]":
     """The partitions to read, each with the offset to start at; a negative `offset` counts from the end."""
     from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
 
-    numbers = partitions_of(client.list_topics, topic, bootstrap)
+    numbers = partitions_of(client.list_topics, topic, access)
     if partition is not None:
         if partition not in numbers:
             raise Failed(f"{topic} has no partition {partition}: its partitions are 0 to {len(numbers) - 1}.")
@@ -31,7 +32,7 @@ def places(
     if offset >= 0:
         return [TopicPartition(topic, number, offset) for number in numbers]
     found = []
-    with asking(bootstrap, f"find the end of {topic}"):
+    with asking(access, f"find the end of {topic}"):
         for number in numbers:
             first, end = client.get_watermark_offsets(TopicPartition(topic, number), timeout=ANSWER_TIMEOUT_S)
             found.append(TopicPartition(topic, number, max(first, end + offset)))

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap
+from tailrace.cli.client.client_config import Access, Brokers, ClientConfig, access_of
 from tailrace.cli.client.own_client import run_connected
 from tailrace.cli.failure import Failed
 from tailrace.cli.output import say
@@ -36,7 +36,8 @@ def ack(
     partition: Partition = 0,
     reach: Reach = 1,
     group: Group = "",
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Accept one message by hand, so that no worker gets it.
 
@@ -49,7 +50,9 @@ def ack(
       tailrace queue ack mails 1200
       tailrace queue ack mails 1200 --partition 3 --reach 100
     """
-    _settle(name, PartitionName(name, partition), offset, reach, group, bootstrap, Outcome.ACCEPT)
+    _settle(
+        name, PartitionName(name, partition), offset, reach, group, access_of(bootstrap, client_config), Outcome.ACCEPT
+    )
 
 
 def release(
@@ -58,7 +61,8 @@ def release(
     partition: Partition = 0,
     reach: Reach = 1,
     group: Group = "",
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Take one message by hand and release it: that counts as one failed delivery. See `tailrace queue ack --help`.
 
@@ -68,7 +72,9 @@ def release(
     Example:
       tailrace queue release mails 1200
     """
-    _settle(name, PartitionName(name, partition), offset, reach, group, bootstrap, Outcome.RELEASE)
+    _settle(
+        name, PartitionName(name, partition), offset, reach, group, access_of(bootstrap, client_config), Outcome.RELEASE
+    )
 
 
 def reject(
@@ -77,7 +83,8 @@ def reject(
     partition: Partition = 0,
     reach: Reach = 1,
     group: Group = "",
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Reject one message by hand: it is given up, and goes to the dead letters if the queue has any.
 
@@ -87,11 +94,13 @@ def reject(
     Example:
       tailrace queue reject mails 1200 --reach 10
     """
-    _settle(name, PartitionName(name, partition), offset, reach, group, bootstrap, Outcome.REJECT)
+    _settle(
+        name, PartitionName(name, partition), offset, reach, group, access_of(bootstrap, client_config), Outcome.REJECT
+    )
 
 
 def _settle(
-    topic: str, partition: PartitionName, offset: int, reach: int, group: str, bootstrap: str, outcome: Outcome
+    topic: str, partition: PartitionName, offset: int, reach: int, group: str, access: Access, outcome: Outcome
 ) -> None:
     async def work(cluster: Cluster) -> tuple[bool, list[Message]]:
         known = await partitions_of(cluster, topic)
@@ -110,7 +119,7 @@ def _settle(
                 passed += messages
         return False, passed
 
-    found, passed = run_connected(bootstrap, work)
+    found, passed = run_connected(access, work)
     if passed:
         say(f"released {len(passed)} other {'message' if len(passed) == 1 else 'messages'}, with one delivery more")
     if not found:

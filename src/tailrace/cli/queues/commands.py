@@ -5,7 +5,8 @@ from typing import Annotated, Final
 
 import typer
 
-from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, Json
+from tailrace.cli.client.client_config import Brokers, ClientConfig, access_of
+from tailrace.cli.client.kafka_client import Json
 from tailrace.cli.client.own_client import ask, connected, run_connected, sentence
 from tailrace.cli.failure import Failed, Misused, NotFound
 from tailrace.cli.output import print_json, print_table, say, show_each
@@ -59,7 +60,8 @@ def create(
     ] = None,
     group: Group = "",
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="No error if the topic exists.")] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Create a queue: its topic, and the settings of its share group, which begins with the first message.
 
@@ -86,7 +88,7 @@ def create(
     topics = [NewTopic(name=name, num_partitions=partitions, replication_factor=replication_factor)]
     if dead_letters is not None:
         topics.append(NewTopic(name=dead_letters, num_partitions=-1, replication_factor=replication_factor))
-    with connected(bootstrap) as cluster:
+    with connected(access_of(bootstrap, client_config)) as cluster:
         # The settings first: if the broker does not have one of them, nothing is created.
         ask(change_group_settings(cluster, group or name, {key: value for key, value in wanted.items() if value}))
         results = ask(create_topics(cluster, topics))
@@ -100,7 +102,7 @@ def create(
 
 
 @commands.command("list", cls=Command)
-def list_(json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+def list_(json: Json = False, bootstrap: Brokers = "", client_config: ClientConfig = "") -> None:
     """List queues, one per line: share groups, and those that are set up and not in use yet.
 
     \b
@@ -108,7 +110,7 @@ def list_(json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
       tailrace queue list
       tailrace queue list --json | jq -r '.[].queue'
     """
-    with connected(bootstrap) as cluster:
+    with connected(access_of(bootstrap, client_config)) as cluster:
         names = ask(queue_names(cluster))
     if json:
         print_json([{"queue": name} for name in names])
@@ -118,7 +120,9 @@ def list_(json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
 
 
 @commands.command(cls=Command)
-def describe(names: Names, group: Group = "", json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+def describe(
+    names: Names, group: Group = "", json: Json = False, bootstrap: Brokers = "", client_config: ClientConfig = ""
+) -> None:
     """Show the partitions, workers and settings of queues. With --json: one list of queues.
 
     Everything before "start" is processed. "waiting" counts what is not, also what workers have at the moment.
@@ -129,7 +133,7 @@ def describe(names: Names, group: Group = "", json: Json = False, bootstrap: Boo
       tailrace queue describe mails --group audit
       tailrace queue describe mails --json | jq '.[0].settings'
     """
-    with connected(bootstrap) as cluster:
+    with connected(access_of(bootstrap, client_config)) as cluster:
         show_each(names, lambda name: ask(queue_facts(cluster, name, group or name)), _show, json=json)
 
 
@@ -138,7 +142,8 @@ def stats(
     names: Annotated[list[str] | None, typer.Argument(metavar="QUEUE", help="Queues; all if none is named.")] = None,
     group: Group = "",
     json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Show how many messages wait in queues, how many workers they have, and how many dead letters there are.
 
@@ -147,7 +152,7 @@ def stats(
       tailrace queue stats
       tailrace queue stats mails --json | jq '.[0].waiting'
     """
-    with connected(bootstrap) as cluster:
+    with connected(access_of(bootstrap, client_config)) as cluster:
         found = []
         for name in names or ask(queue_names(cluster)):
             try:
@@ -171,7 +176,8 @@ def purge(
     execute: Annotated[
         bool, typer.Option("--execute", help="Do it; without it the number of messages is only shown.")
     ] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Skip all messages that wait, for a group without workers. They stay in the topic: other groups are not affected.
 
@@ -180,7 +186,10 @@ def purge(
       tailrace queue purge mails
       tailrace queue purge mails --execute
     """
-    waiting = run_connected(bootstrap, lambda cluster: purge_waiting(cluster, name, group or name, execute=execute))
+    waiting = run_connected(
+        access_of(bootstrap, client_config),
+        lambda cluster: purge_waiting(cluster, name, group or name, execute=execute),
+    )
     if execute:
         say(f"skipped {waiting} {'message' if waiting == 1 else 'messages'} of {name}")
     else:

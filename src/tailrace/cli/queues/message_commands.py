@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap
+from tailrace.cli.client.client_config import Brokers, ClientConfig, access_of
 from tailrace.cli.client.own_client import run_connected
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import say
@@ -38,7 +38,8 @@ def send(
         list[str] | None,
         typer.Option("--header", "-H", metavar="NAME=VALUE", help="Header of every message; may be repeated."),
     ] = None,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Send messages to a queue, and wait until they are written.
 
@@ -64,7 +65,7 @@ def send(
                 await one
         return count
 
-    count = run_connected(bootstrap, work)
+    count = run_connected(access_of(bootstrap, client_config), work)
     say(f"sent {count} {'message' if count == 1 else 'messages'} to {name}")
 
 
@@ -87,7 +88,8 @@ def take(
     ] = False,
     format: FormatOption = Format.text,
     group: Group = "",
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Take messages: print each, or run a command for each, until Ctrl-C, --max or --timeout.
 
@@ -120,7 +122,7 @@ def take(
             await taking.run()
             return taking
 
-    taking = run_connected(bootstrap, run)
+    taking = run_connected(access_of(bootstrap, client_config), run)
     if taking.failed:
         raise Failed(f"{taking.failed} of {taking.taken} deliveries failed.")
     if most is not None and taking.taken < most:
@@ -132,7 +134,8 @@ def peek(
     most: Annotated[int, typer.Option("--max", "-n", min=1, help="How many messages.")] = 10,
     format: FormatOption = Format.text,
     group: Group = "",
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Print the next messages of a queue without taking them: nothing changes for workers, and no delivery is counted.
 
@@ -160,7 +163,7 @@ def peek(
                     left -= 1
         sys.stdout.buffer.flush()
 
-    run_connected(bootstrap, work)
+    run_connected(access_of(bootstrap, client_config), work)
 
 
 async def join(member: Queue | ShareConsumer, name: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap
+from tailrace.cli.client.client_config import Brokers, ClientConfig, access_of
 from tailrace.cli.client.own_client import run_connected
 from tailrace.cli.failure import Failed
 from tailrace.cli.output import say
@@ -40,7 +40,8 @@ def redrive(
         int, typer.Option("--limit", min=1, help="Leave messages that were redriven this often already.")
     ] = 3,
     group: Group = "",
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Send dead letters back to the queue, with their key, value and headers. They stay in the dead letter topic.
 
@@ -67,7 +68,7 @@ def redrive(
             await join(queue, letters)
             return await _redrive_all(queue, producer, name, most, limit)
 
-    sent, left = run_connected(bootstrap, work)
+    sent, left = run_connected(access_of(bootstrap, client_config), work)
     say(f"redrove {sent} {'message' if sent == 1 else 'messages'} of {name}")
     if left:
         raise Failed(

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, Json
+from tailrace.cli.client.client_config import Brokers, ClientConfig, access_of
+from tailrace.cli.client.kafka_client import Json
 from tailrace.cli.client.own_client import ask, connected, sentence
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table, say
@@ -51,7 +52,8 @@ def create(
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="No error if the topic exists already.")
     ] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Create topics.
 
@@ -69,7 +71,7 @@ def create(
         NewTopic(name=name, num_partitions=partitions, replication_factor=replication_factor, configs=configs)
         for name in names
     ]
-    with connected(bootstrap) as cluster:
+    with connected(access_of(bootstrap, client_config)) as cluster:
         results = ask(create_topics(cluster, wanted))
     _report(results, "created", Error.TOPIC_ALREADY_EXISTS if if_not_exists else None)
 
@@ -80,16 +82,18 @@ def list_(
         bool, typer.Option("--internal", help="Include internal topics, whose names start with __.")
     ] = False,
     json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """List topics, one per line.
 
     \b
     Examples:
       tailrace topic list
+      tailrace topic list --bootstrap broker.example:9093 --client-config client.properties
       tailrace topic list --json | jq -r '.[] | select(.partitions > 1) | .name'
     """
-    with connected(bootstrap) as cluster:
+    with connected(access_of(bootstrap, client_config)) as cluster:
         topics = {one.name: one for one in ask(list_topics(cluster)) if one.name is not None}
     found = sorted(name for name in topics if internal or not name.startswith("__"))
     if json:
@@ -106,7 +110,8 @@ def describe(
         bool, typer.Option("--settings", help="Show all settings, not only those set on the topic.")
     ] = False,
     json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Show the partitions, offsets and settings of topics. With --json: one list of topics.
 
@@ -115,7 +120,7 @@ def describe(
       tailrace topic describe orders
       tailrace topic describe orders --json | jq '.[0].partitions[0].end_offset'
     """
-    with connected(bootstrap) as cluster:
+    with connected(access_of(bootstrap, client_config)) as cluster:
         facts = [ask(topic_facts(cluster, name, all_settings=settings)) for name in names]
     if json:
         print_json(facts)
@@ -135,7 +140,8 @@ def alter(
     partitions: Annotated[
         int | None, typer.Option("--partitions", "-p", help="New number of partitions; it can only grow.")
     ] = None,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Change the settings of a topic, or add partitions.
 
@@ -147,7 +153,7 @@ def alter(
     changes: dict[str, str | None] = {**_pairs(config), **dict.fromkeys(unset or ())}
     if not changes and partitions is None:
         raise Misused("nothing to change: give --config, --unset or --partitions.")
-    with connected(bootstrap) as cluster:
+    with connected(access_of(bootstrap, client_config)) as cluster:
         if changes:
             ask(change_topic_settings(cluster, name, changes))
         if partitions is not None:
@@ -159,7 +165,8 @@ def alter(
 def delete(
     names: Names,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="No error if the topic does not exist.")] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """Delete topics and all their messages.
 
@@ -167,7 +174,7 @@ def delete(
     Example:
       tailrace topic delete orders payments
     """
-    with connected(bootstrap) as cluster:
+    with connected(access_of(bootstrap, client_config)) as cluster:
         results = ask(delete_topics(cluster, names))
     _report(results, "deleted", Error.UNKNOWN_TOPIC_OR_PARTITION if if_exists else None)
 

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, Json
+from tailrace.cli.client.client_config import Brokers, ClientConfig, access_of
+from tailrace.cli.client.kafka_client import Json
 from tailrace.cli.output import print_json, print_table, say, show_each
 from tailrace.cli.transactions.facts import TransactionFacts, abort, facts_of, listed
 from tailrace.cli.usage import Command
@@ -26,16 +27,18 @@ def list_(
         typer.Option("--state", "-s", help="Only this state: Empty, Ongoing, CompleteCommit, …; may be repeated."),
     ] = None,
     json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
 ) -> None:
     """List transactional ids and their states.
 
     \b
     Examples:
       tailrace transaction list
+      tailrace transaction list --bootstrap broker.example:9093 --client-config client.properties
       tailrace transaction list --state Ongoing --json | jq -r '.[].transaction'
     """
-    found = listed(bootstrap, state or [])
+    found = listed(access_of(bootstrap, client_config), state or [])
     if json:
         print_json(found)
     else:
@@ -43,7 +46,7 @@ def list_(
 
 
 @commands.command(cls=Command)
-def describe(names: Names, json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+def describe(names: Names, json: Json = False, bootstrap: Brokers = "", client_config: ClientConfig = "") -> None:
     """Show the producer, open time and partitions of transactions. With --json: one list of transactions.
 
     \b
@@ -51,19 +54,21 @@ def describe(names: Names, json: Json = False, bootstrap: Bootstrap = DEFAULT_BO
       tailrace transaction describe payments-1
       tailrace transaction describe payments-1 --json | jq '.[0].partitions'
     """
-    show_each(names, lambda name: facts_of(bootstrap, name), _show, json=json)
+    access = access_of(bootstrap, client_config)
+    show_each(names, lambda name: facts_of(access, name), _show, json=json)
 
 
 @commands.command("abort", cls=Command)
-def abort_(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+def abort_(names: Names, bootstrap: Brokers = "", client_config: ClientConfig = "") -> None:
     """Fence the producers of transactional ids, and abort their open transactions.
 
     \b
     Example:
       tailrace transaction abort payments-1
     """
+    access = access_of(bootstrap, client_config)
     for name in names:
-        before = abort(bootstrap, name)
+        before = abort(access, name)
         say(f"aborted {name}" if before == "Ongoing" else f"fenced {name}, which had no open transaction ({before})")
 
 

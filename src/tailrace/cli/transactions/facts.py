@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, TypedDict
 
+from tailrace.cli.client.client_config import Access
 from tailrace.cli.client.direct_requests import BrokerConnection, brokers, connect_any, connect_to, error_name
 from tailrace.cli.failure import Failed, NotFound
 from tailrace.wire.errors import Error
@@ -41,13 +42,13 @@ class TransactionFacts(TypedDict):
     coordinator: int
 
 
-def listed(bootstrap: str, states: list[str]) -> list[ListedFacts]:
+def listed(access: Access, states: list[str]) -> list[ListedFacts]:
     """The transactional ids of all brokers: each broker lists those that it coordinates."""
     found: list[ListedFacts] = []
-    with connect_any(bootstrap) as connection:
+    with connect_any(access) as connection:
         addresses = brokers(connection)
     for host, port in addresses:
-        with connect_to(host, port) as broker:
+        with connect_to(access, host, port) as broker:
             response = broker(ListTransactionsRequest(state_filters=tuple(states), producer_id_filters=()))
         if response.error_code:
             raise Failed(f"cannot list the transactions of {host}:{port}: {error_name(response.error_code)}.")
@@ -62,8 +63,8 @@ def listed(bootstrap: str, states: list[str]) -> list[ListedFacts]:
     return sorted(found, key=lambda one: one["transaction"])
 
 
-def facts_of(bootstrap: str, name: str) -> TransactionFacts:
-    with _coordinator(bootstrap, name) as (broker, connection):
+def facts_of(access: Access, name: str) -> TransactionFacts:
+    with _coordinator(access, name) as (broker, connection):
         one = _described(connection, name)
     is_open = one.transaction_start_time_ms > 0 and not one.transaction_state.startswith(("Complete", "Empty"))
     return TransactionFacts(
@@ -78,10 +79,10 @@ def facts_of(bootstrap: str, name: str) -> TransactionFacts:
     )
 
 
-def abort(bootstrap: str, name: str) -> str:
+def abort(access: Access, name: str) -> str:
     """Fence the producer by InitProducerId, as Kafka's `fenceProducers` does; return the state before."""
     deadline = time.monotonic() + COORDINATOR_TIMEOUT_S
-    with _coordinator(bootstrap, name) as (_, connection):
+    with _coordinator(access, name) as (_, connection):
         before = _described(connection, name)
         request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=before.transaction_timeout_ms)
         while (code := connection(request).error_code) and code in TEMPORARY_ERRORS and time.monotonic() < deadline:
@@ -104,11 +105,11 @@ def _described(connection: BrokerConnection, name: str) -> DescribedTransaction:
 
 
 @contextmanager
-def _coordinator(bootstrap: str, name: str) -> Iterator[tuple[Coordinator, BrokerConnection]]:
+def _coordinator(access: Access, name: str) -> Iterator[tuple[Coordinator, BrokerConnection]]:
     """The coordinator of a transactional id, and a connection to it."""
     deadline = time.monotonic() + COORDINATOR_TIMEOUT_S
     request = FindCoordinatorRequest(key_type=TRANSACTIONS_KEY, coordinator_keys=(name,))
-    with connect_any(bootstrap) as connection:
+    with connect_any(access) as connection:
         while True:
             (found,) = connection(request).coordinators
             if found.error_code not in TEMPORARY_ERRORS or time.monotonic() > deadline:
@@ -116,5 +117,5 @@ def _coordinator(bootstrap: str, name: str) -> Iterator[tuple[Coordinator, Broke
             time.sleep(RETRY_S)
     if found.error_code:
         raise Failed(f"cannot find the coordinator of {name}: {found.error_message or error_name(found.error_code)}.")
-    with connect_to(found.host, found.port) as coordinator:
+    with connect_to(access, found.host, found.port) as coordinator:
         yield found, coordinator

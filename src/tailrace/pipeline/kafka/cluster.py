@@ -14,11 +14,11 @@ from tailrace.client.blocking_driver import BlockingDriver
 from tailrace.client.cluster_map import UNKNOWN
 from tailrace.client.driver import run_blocking
 from tailrace.client.faults import ClientError, Refused, Unavailable
+from tailrace.client.security import PLAINTEXT, Security, tls_context
 from tailrace.model.addresses import Address, parse_addresses
 from tailrace.model.ids import PartitionName
 from tailrace.pipeline.failure import NoBrokerAvailable, NoSuchTopic, PipelineFailed
 from tailrace.pipeline.kafka.connection import Connection
-from tailrace.pipeline.kafka.security import PLAINTEXT, Security, tls_context
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
 

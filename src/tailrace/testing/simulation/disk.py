@@ -92,6 +92,9 @@ class SimFile:
         self._storage.sync(content, self._path, done)
         return future
 
+    def sync_then(self, ended: Callable[[BaseException | None], None]) -> None:
+        self.sync().add_done_callback(lambda sync: ended(sync.exception()))
+
     def close(self) -> None:
         self._process.check_alive()
         self._closed = True

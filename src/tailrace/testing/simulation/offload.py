@@ -42,6 +42,9 @@ class SimOffload:
         self._loop.call_later(self._odds.offload.draw(self._rng), finish, context=self._process.context)
         return future
 
+    def thread_then(self, call: Callable[[], object], ended: Callable[[BaseException | None], None]) -> None:
+        self.thread(call).add_done_callback(lambda future: ended(future.exception()))
+
     def read(self, call: Callable[[], T]) -> "asyncio.Future[T]":
         return self.thread(call)
 

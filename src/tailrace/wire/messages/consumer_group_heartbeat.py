@@ -38,9 +38,9 @@ class Assignment:
     topic_partitions: tuple[OwnedTopic, ...]
 
 
-@message(api=68, versions="0-1", flexible="0+")
-class ConsumerGroupHeartbeatResponse:
-    """The member's epoch, and its assignment if it changed."""
+@struct
+class GroupHeartbeatResponse:
+    """The member's epoch, and its assignment if it changed. ShareGroupHeartbeat has the same response."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
@@ -49,3 +49,8 @@ class ConsumerGroupHeartbeatResponse:
     member_epoch: Int32 = 0
     heartbeat_interval_ms: Int32 = 0
     assignment: Assignment | None = wire(nullable="0+", default=None)
+
+
+@message(api=68, versions="0-1", flexible="0+")
+class ConsumerGroupHeartbeatResponse(GroupHeartbeatResponse):
+    """The response to a member of a consumer group."""

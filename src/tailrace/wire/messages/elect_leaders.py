@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tailrace.wire.messages.results import ExplainedResult
 from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
 
 PREFERRED: Final = 0
@@ -26,20 +27,11 @@ class ElectLeadersRequest:
 
 
 @struct
-class PartitionElected:
-    """The result of one partition's election."""
-
-    partition: Int32
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-
-
-@struct
 class TopicElected:
     """The results for one topic."""
 
     name: str
-    partitions: tuple[PartitionElected, ...]
+    partitions: tuple[ExplainedResult, ...]
 
 
 @message(api=43, versions="0-2", flexible="2+")

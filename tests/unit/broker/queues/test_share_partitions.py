@@ -66,8 +66,11 @@ async def take(brokers: Brokers, broker: int, member: ShareMember = ONE, wait_s:
 
 async def say(brokers: Brokers, broker: int, kind: Acknowledge, *offsets: int, member: ShareMember = ONE) -> None:
     said = [Acknowledgement(one, one, [kind]) for one in offsets]
-    queues = brokers[broker].services.queues
-    await brokers.machine(broker).run(queues.acknowledge(Caller(), member, place(brokers, broker), said))
+
+    async def work() -> None:
+        await brokers[broker].services.queues.acknowledge(Caller(), member, place(brokers, broker), said)
+
+    await brokers.machine(broker).run(work())
 
 
 def records_of(brokers: Brokers, broker: int, topic: str) -> list[Record]:
@@ -100,6 +103,18 @@ async def test_a_released_record_rests_and_then_comes_without_a_new_one(brokers:
         released = brokers.world.loop.time()
         assert await take(brokers, 1, wait_s=30.0) == {offset: count}
         assert rest_s <= brokers.world.loop.time() - released < rest_s + 0.1
+
+
+@simulated(count=1, **FEW)
+async def test_a_group_whose_offsets_were_set_back_reads_from_there(brokers: Brokers) -> None:
+    await make_queue(brokers, 1, records=3)
+    first, *others = await take(brokers, 1)
+    await say(brokers, 1, Acknowledge.ACCEPT, first, *others)
+    waiting = asyncio.ensure_future(take(brokers, 1, OTHER, wait_s=30.0))
+    await brokers.elapse(1.0)
+    shares = brokers[1].coordinators.share_partitions
+    await brokers.machine(1).run(shares.initialize("g", place(brokers, 1).topic_id, 0, 2, others[0]))
+    assert await waiting == dict.fromkeys(others, 1)
 
 
 @simulated(**FEW)

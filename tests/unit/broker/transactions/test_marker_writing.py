@@ -95,3 +95,14 @@ async def test_a_late_marker_never_touches_the_next_transaction(cluster: Cluster
     assert (await arrives(4, leader_epoch=epoch)).codes == (Error.NONE,)
     assert cluster.replica(1, "t").log.producers.transactions.open == {}
     assert (await arrives(1, life=Id(b"its next life...."[:16]))).codes == (Error.NONE,)
+
+
+@with_cluster(brokers=1)
+async def test_markers_of_one_request_are_appended_in_one_turn(cluster: Clustered) -> None:
+    """So they share an fsync."""
+    topic_id = await cluster.make_topic("t", (1,))
+    markers = [marker(topic_id, 0, producer=number) for number in range(20)]
+    writing = asyncio.ensure_future(cluster[1].node.coordinators.markers.send(BrokerId(1), markers))
+    await asyncio.sleep(0)
+    assert cluster.replica(1, "t").log.end == 20
+    assert codes(await writing) == [[Error.NONE]] * 20

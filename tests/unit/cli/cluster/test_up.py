@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from tailrace.local.cluster_view import look
 from tailrace.local.places import PLACE_SETTINGS
+from tests.certificates import Authority
 from tests.unit.cli.program import DEADLINE_S, run_tailrace, running_tailrace
 
 # Of a broker's place in its cluster, under Kafka's names.
@@ -225,3 +226,36 @@ def wait_for_state(bootstrap: str, broker_id: int, state: str) -> dict[str, obje
         if found["state"] == state:
             return dict(found)
         assert time.monotonic() < deadline, found
+
+
+@pytest.mark.parametrize("client_auth", ["none", "required"])
+def test_tls_at_both_listeners(tmp_path: Path, client_auth: str) -> None:
+    authority = Authority(tmp_path)
+    variables = {
+        "TAILRACE_LISTENER_SECURITY_PROTOCOL_MAP": "kafka:SSL,peer:SSL",
+        "TAILRACE_SSL_KEYSTORE_LOCATION": authority.keystore(),
+        "TAILRACE_SSL_TRUSTSTORE_LOCATION": authority.truststore,
+        "TAILRACE_SSL_CLIENT_AUTH": client_auth,
+    }
+    config = tmp_path / "client.properties"
+    config.write_text(
+        f"security.protocol=SSL\nssl.truststore.location={authority.truststore}\n"
+        f"ssl.keystore.location={authority.keystore('client')}\n"
+    )
+    with cluster_up(tmp_path, "--brokers", "3", **variables) as (_, line):
+        assert line.startswith("ready kafka=")
+        bootstrap = line.split("=")[1].strip()
+        ran = run_tailrace("cluster", "status", "--json", "--client-config", str(config), bootstrap=bootstrap)
+        assert [one["state"] for one in json.loads(ran.out)["brokers"]] == ["up", "up", "up"]
+
+
+def test_a_keystore_that_is_not_there(tmp_path: Path) -> None:
+    variables = {
+        "TAILRACE_LISTENER_SECURITY_PROTOCOL_MAP": "kafka:SSL",
+        "TAILRACE_SSL_KEYSTORE_LOCATION": str(tmp_path / "none.pem"),
+    }
+    data_dir = str(tmp_path / "data")
+    ran = run_tailrace("cluster", "up", "--base-port", "0", "--data-dir", data_dir, **variables)
+    assert ran.code == 1
+    assert "none.pem" in ran.err
+    assert "cannot start the cluster" in ran.err

@@ -17,10 +17,10 @@ from tailrace.wire.messages.elect_leaders import (
     PREFERRED,
     ElectLeadersRequest,
     ElectLeadersResponse,
-    PartitionElected,
     TopicElected,
     TopicToElect,
 )
+from tailrace.wire.messages.results import ExplainedResult
 
 
 async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
@@ -55,9 +55,9 @@ def _refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
 
 
 def _elected(answers: dict[PartitionName, Fault | None]) -> tuple[TopicElected, ...]:
-    topics: dict[str, list[PartitionElected]] = {}
+    topics: dict[str, list[ExplainedResult]] = {}
     for (name, index), fault in answers.items():
         error, message = (Error.NONE, None) if fault is None else (error_of(fault), str(fault))
-        one = PartitionElected(partition=index, error_code=error, error_message=message)
+        one = ExplainedResult(partition=index, error_code=error, error_message=message)
         topics.setdefault(name, []).append(one)
     return tuple(TopicElected(name=name, partitions=tuple(partitions)) for name, partitions in topics.items())

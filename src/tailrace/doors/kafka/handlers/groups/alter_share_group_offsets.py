@@ -9,11 +9,11 @@ from tailrace.model.faults import Fault
 from tailrace.model.ids import PartitionName
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.alter_share_group_offsets import (
-    AlteredPartition,
     AlteredTopic,
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
 )
+from tailrace.wire.messages.results import ExplainedResult
 
 
 async def alter_share_group_offsets(
@@ -33,7 +33,7 @@ async def alter_share_group_offsets(
 
 
 def _topics(call: Call, results: Mapping[PartitionName, Fault | None]) -> tuple[AlteredTopic, ...]:
-    found: dict[str, list[AlteredPartition]] = {}
+    found: dict[str, list[ExplainedResult]] = {}
     for name, fault in results.items():
         found.setdefault(name.topic, []).append(_partition(name.partition, fault))
     return tuple(
@@ -42,7 +42,7 @@ def _topics(call: Call, results: Mapping[PartitionName, Fault | None]) -> tuple[
     )
 
 
-def _partition(number: int, fault: Fault | None) -> AlteredPartition:
+def _partition(number: int, fault: Fault | None) -> ExplainedResult:
     if fault is None:
-        return AlteredPartition(partition=number)
-    return AlteredPartition(partition=number, error_code=error_of(fault), error_message=str(fault))
+        return ExplainedResult(partition=number)
+    return ExplainedResult(partition=number, error_code=error_of(fault), error_message=str(fault))

@@ -1,7 +1,7 @@
 """The part that ShareFetch and ShareAcknowledge have in common: the member, its session, its acknowledgements."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from tailrace.broker.services.queues import Acknowledgement, ShareMember
@@ -62,22 +62,28 @@ def check_renewals(given: Acknowledgements, *, renews: bool, version: int) -> No
 
 
 class Acknowledging:
-    """Acknowledgements of several partitions under way, a task for each."""
+    """Acknowledgements of several partitions: decided at once, for what the member holds now, and durable later."""
 
     def __init__(self, call: Call, session: ShareSession, given: Acknowledgements) -> None:
-        self._tasks = {
-            place: asyncio.create_task(_acknowledge(call, session, place, some)) for place, some in given.items()
-        }
+        self._begun = {place: _begin(call, session, place, some) for place, some in given.items()}
 
     async def outcomes(self) -> dict[TopicPartition, Fault | None]:
-        return {place: await task for place, task in self._tasks.items()}
+        return {place: one if isinstance(one, Fault) else await one for place, one in self._begun.items()}
 
 
-async def _acknowledge(
+def _begin(
     call: Call, session: ShareSession, place: TopicPartition, given: Sequence[Acknowledgement]
-) -> Fault | None:
+) -> "Fault | asyncio.Future[Fault | None]":
     try:
-        await call.services.queues.acknowledge(call.caller, session.member, place, given)
+        durable = call.services.queues.acknowledge(call.caller, session.member, place, given)
+    except Fault as fault:
+        return fault.with_traceback(None)
+    return asyncio.ensure_future(_outcome(durable))
+
+
+async def _outcome(durable: Awaitable[None]) -> Fault | None:
+    try:
+        await durable
     except Fault as fault:
         return fault.with_traceback(None)
     return None

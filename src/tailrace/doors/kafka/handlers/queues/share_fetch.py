@@ -44,8 +44,12 @@ async def share_fetch(request: ShareFetchRequest, call: Call) -> ShareFetchRespo
         if isinstance(fault, ShareSessionLimitReached):  # the client tries again at once
             await asyncio.sleep(min(max(request.max_wait_ms, 0), FETCH_WAIT_MAX_MS) / 1000)
         return ShareFetchResponse(error_code=error_of(fault), error_message=str(fault))
-    for topic in request.topics:
-        session.partitions.update({TopicPartition(Id(topic.topic_id), one.partition): None for one in topic.partitions})
+    try:
+        session.add(
+            TopicPartition(Id(topic.topic_id), one.partition) for topic in request.topics for one in topic.partitions
+        )
+    except Fault as fault:
+        return ShareFetchResponse(error_code=error_of(fault), error_message=str(fault))
     acknowledging = Acknowledging(call, session, given)
     for forgotten in request.forgotten_topics:
         for number in forgotten.partitions:
