@@ -85,8 +85,6 @@ def queues(start: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
                 acks="all",
                 unit="µs/msg",
                 rounds=tuple(one.cpu_microseconds for one, _ in both),
-                beside="one",
-                beside_rounds=tuple(plain.cpu_microseconds for _, plain in both),
             )
 
 
