@@ -2,7 +2,6 @@
 
 import asyncio
 from bisect import insort
-from collections.abc import Awaitable
 from contextlib import AbstractContextManager
 
 from tailrace.broker.queues.dead_letters import DeadLetters
@@ -123,21 +122,6 @@ def stuck_record_stops_those_behind_it() -> AbstractContextManager[None]:
     return replaced(SharePartition, "wanted", wanted)
 
 
-def acknowledgement_of_an_earlier_delivery() -> AbstractContextManager[None]:
-    """What a fetch acknowledges is decided after it has taken more: it may be what was just delivered again."""
-    right = LedShare.acknowledge
-
-    def acknowledge(share: LedShare, *arguments: object) -> Awaitable[None]:
-        async def later() -> None:
-            for _ in range(5):
-                await asyncio.sleep(0)
-            await right(share, *arguments)  # type: ignore[arg-type]
-
-        return later()
-
-    return replaced(LedShare, "acknowledge", acknowledge)
-
-
 MUTANTS: tuple[Mutant, ...] = (
     record_delivered_to_two_members,
     delivery_count_that_falls,
@@ -150,5 +134,4 @@ MUTANTS: tuple[Mutant, ...] = (
     deposed_leader_still_writes,
     waiting_fetch_not_woken,
     stuck_record_stops_those_behind_it,
-    acknowledgement_of_an_earlier_delivery,
 )
