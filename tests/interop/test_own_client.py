@@ -135,8 +135,7 @@ def test_the_same_calls_without_an_event_loop(bootstrap: str, topic: PartitionNa
 
 def test_tls(tmp_path: Path) -> None:
     authority, stranger = Authority(tmp_path), Authority(tmp_path, "stranger")
-    secured = {"listener_security_protocol_map": "kafka:SSL", "ssl_truststore_location": authority.truststore}
-    with Broker(**secured, ssl_keystore_location=authority.keystore(), ssl_client_auth="required") as broker:  # type: ignore[arg-type]
+    with Broker(**authority.mutual_tls()) as broker:
 
         def cluster_of(truststore: str, keystore: str) -> Cluster:
             ports = system_ports()

@@ -5,7 +5,7 @@ between two marks, drawn from the code.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,6 +48,17 @@ def carry_out(commands: Mapping[str, Command], stage: Stage, line: str) -> Comma
             command(stage, *found.groups(default=""))
             return command
     raise ValueError(f"no such command: {line}")
+
+
+class Writing(Stage, Protocol):
+    lines: list[str]  # what the command has led to
+
+
+def outcome(commands: Mapping[str, Command], silent: Collection[Command], stage: Writing, line: str) -> list[str]:
+    """Carry out a command; the lines that it led to. Only `silent` commands may have none."""
+    stage.lines = []
+    command = carry_out(commands, stage, line)
+    return stage.lines or ([] if command in silent else ["nothing happens"])
 
 
 class Page:

@@ -19,13 +19,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @pytest.fixture(scope="module")
 def broker(authority: Authority) -> Iterator[Broker]:
     """Only clients with a certificate of the authority can use it."""
-    with Broker(
-        fsync="never",
-        listener_security_protocol_map="kafka:SSL",
-        ssl_keystore_location=authority.keystore(),
-        ssl_truststore_location=authority.truststore,
-        ssl_client_auth="required",
-    ) as broker:
+    with Broker(fsync="never", **authority.mutual_tls()) as broker:
         yield broker
 
 

@@ -28,7 +28,7 @@ from tests.unit.groups.consumer.transcript_lines import (
     step_line,
 )
 from tests.unit.groups.stage import GROUP_ID, GroupStage
-from tests.unit.state_tables import Command, carry_out
+from tests.unit.state_tables import Command, outcome
 
 
 class StagedTopics:
@@ -76,9 +76,7 @@ class ConsumerStage(GroupStage):
         self._turn(lambda turn: self.groups.serve(turn))
 
     def play(self, line: str) -> list[str]:
-        self.lines = []
-        command = carry_out(self.commands(), self, line)
-        return self.lines or ([] if command in WITHOUT_OUTCOME else ["nothing happens"])
+        return outcome(self.commands(), WITHOUT_OUTCOME, self, line)
 
     def commands(self) -> dict[str, Command]:
         return commands
