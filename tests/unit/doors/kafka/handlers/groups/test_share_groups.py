@@ -21,9 +21,9 @@ from tailrace.wire.messages.delete_topics import TopicToDelete as TopicGone
 from tailrace.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     GroupToDescribe,
-    TopicToDescribe,
 )
 from tailrace.wire.messages.list_groups import ListGroupsRequest
+from tailrace.wire.messages.named_topics import TopicPartitions
 from tailrace.wire.messages.share_group_describe import ShareGroupDescribeRequest
 from tests.unit.doors.kafka.consumers import Consumer
 from tests.unit.doors.kafka.served import Served, with_broker
@@ -46,7 +46,7 @@ async def describe(served: Served, group: str = "g") -> Any:
     return (await served.call(request, 1)).groups[0]
 
 
-async def offsets(served: Served, *topics: TopicToDescribe, group: str = "g", version: int = 1) -> Any:
+async def offsets(served: Served, *topics: TopicPartitions, group: str = "g", version: int = 1) -> Any:
     wanted = GroupToDescribe(group_id=group, topics=topics or None)
     return (await served.call(DescribeShareGroupOffsetsRequest(groups=(wanted,)), version)).groups[0]
 
@@ -237,7 +237,7 @@ async def test_offsets_are_described_altered_and_deleted(served: Served) -> None
         7: Error.UNKNOWN_TOPIC_OR_PARTITION,
         1: Error.INVALID_REQUEST,
     }
-    wanted = (TopicToDescribe(name="t", partitions=(0, 9)), TopicToDescribe(name="u", partitions=(0,)))
+    wanted = (TopicPartitions(name="t", partitions=(0, 9)), TopicPartitions(name="u", partitions=(0,)))
     found = {
         (topic.name, part.partition): (part.error_code, part.start_offset, part.lag)
         for topic in (await offsets(served, *wanted)).topics
