@@ -177,11 +177,9 @@ class ConsumerStage(GroupStage):
         self.heartbeat(name, "")
 
     def show(self) -> None:
-        group = self.groups.groups.get(GROUP_ID)
+        group = self.shown_group()
         if group is None:
-            self.lines.append("no group")
             return
-        self.lines.append(f"{group.kind} group, {group.state.value}")
         if isinstance(group, ConsumerGroup):
             self.lines += _described(group)
         self.show_offsets()

@@ -178,11 +178,7 @@ class ShareStage(GroupStage):
     # State
 
     def show(self) -> None:
-        group = self.groups.groups.get(GROUP_ID)
-        if group is None:
-            self.lines.append("no group")
-            return
-        self.lines.append(f"{group.kind} group, {group.state.value}")
+        group = self.shown_group()
         if not isinstance(group, ShareGroup):
             return
         self.lines.append(f"group epoch {group.epoch}, assignment epoch {group.assignment_epoch}")
