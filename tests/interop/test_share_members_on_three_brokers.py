@@ -12,7 +12,6 @@ from tailrace.testing import Cluster
 from tests.interop.client import Client, Refused
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
-from tests.interop.shapes import TopicPlan
 from tests.interop.share_member import Delivery, ShareMember
 from tests.interop.test_share_members import fill, left, places
 from tests.interop.test_share_members import group as group
@@ -29,6 +28,7 @@ from tests.interop.test_share_topics import test_made_again as test_made_again
 from tests.interop.three_brokers import bootstrap as bootstrap
 from tests.interop.three_brokers import clients as clients
 from tests.interop.three_brokers import three_brokers
+from tests.interop.three_brokers import topic as topic
 
 pytestmark = pytest.mark.long
 
@@ -40,14 +40,6 @@ WITHIN_S = 60.0
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     yield from three_brokers(auto_leader_rebalance_enable=False)
-
-
-@pytest.fixture
-def topic(name: str, bench: Client) -> str:
-    """A topic with one partition and three replicas."""
-    bench.create_topic(name, TopicPlan(replication=3))
-    eventually(lambda: name in bench.list_topics())
-    return name
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tailrace.wire.messages.named_topics import TopicPartitions
 from tailrace.wire.messages.results import ExplainedResult
 from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
 
@@ -9,20 +10,12 @@ PREFERRED: Final = 0
 UNCLEAN: Final = 1  # the first live replica, in sync or not
 
 
-@struct
-class TopicToElect:
-    """Partitions of one topic for which to elect a leader."""
-
-    name: str
-    partitions: tuple[Int32, ...] = ()
-
-
 @message(api=43, versions="0-2", flexible="2+")
 class ElectLeadersRequest:
     """The partitions for which to elect leaders."""
 
     election_type: Int8 = wire(since=1, default=PREFERRED)
-    topics: tuple[TopicToElect, ...] | None = wire(nullable="0+")  # None: all partitions
+    topics: tuple[TopicPartitions, ...] | None = wire(nullable="0+")  # None: all partitions
     timeout_ms: Int32 = 60_000
 
 

@@ -1,7 +1,15 @@
-"""Topics in messages that first named them by name, and since some version by id."""
+"""How messages name topics: with the numbers of partitions, or first by name and since some version by id."""
 
 from tailrace.model.ids import NO_ID, Id
-from tailrace.wire.schema import struct, wire
+from tailrace.wire.schema import Int32, struct, wire
+
+
+@struct
+class TopicPartitions:
+    """Partitions of one topic."""
+
+    name: str
+    partitions: tuple[Int32, ...]
 
 
 @struct

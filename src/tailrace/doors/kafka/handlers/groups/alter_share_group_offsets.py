@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.handlers.by_topic import by_topic, explained
 from tailrace.doors.kafka.handlers.groups.topic_ids import topic_id
 from tailrace.doors.kafka.request_limits import require_few
 from tailrace.model.faults import Fault
@@ -13,7 +14,6 @@ from tailrace.wire.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
 )
-from tailrace.wire.messages.results import ExplainedResult
 
 
 async def alter_share_group_offsets(
@@ -33,16 +33,11 @@ async def alter_share_group_offsets(
 
 
 def _topics(call: Call, results: Mapping[PartitionName, Fault | None]) -> tuple[AlteredTopic, ...]:
-    found: dict[str, list[ExplainedResult]] = {}
-    for name, fault in results.items():
-        found.setdefault(name.topic, []).append(_partition(name.partition, fault))
     return tuple(
-        AlteredTopic(name=topic, topic_id=topic_id(call, topic), partitions=tuple(some))
-        for topic, some in found.items()
+        AlteredTopic(
+            name=topic,
+            topic_id=topic_id(call, topic),
+            partitions=tuple(explained(number, fault) for number, fault in faults.items()),
+        )
+        for topic, faults in by_topic(results).items()
     )
-
-
-def _partition(number: int, fault: Fault | None) -> ExplainedResult:
-    if fault is None:
-        return ExplainedResult(partition=number)
-    return ExplainedResult(partition=number, error_code=error_of(fault), error_message=str(fault))
