@@ -12,15 +12,9 @@ from tailrace.client.queue import Queue, QueueOptions
 from tailrace.client.share_consumer import ShareConsumer
 from tailrace.model.ids import Id
 from tailrace.ports import system_ports
-from tailrace.wire.messages.acknowledgements import AcknowledgementBatch
+from tailrace.wire.messages.acknowledgements import AcknowledgementBatch, PartitionToAcknowledge, TopicToAcknowledge
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
-from tailrace.wire.messages.share_fetch import (
-    AcquiredRecords,
-    PartitionToShareFetch,
-    ShareFetchRequest,
-    ShareFetchResponse,
-    TopicToShareFetch,
-)
+from tailrace.wire.messages.share_fetch import AcquiredRecords, ShareFetchRequest, ShareFetchResponse
 from tailrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 BATCH_RECORDS: Final = 500
@@ -156,9 +150,9 @@ class WireWorker:
             for one in before
         )
         topics = (
-            TopicToShareFetch(
+            TopicToAcknowledge(
                 topic_id=self._topic_id,
-                partitions=(PartitionToShareFetch(partition=0, acknowledgement_batches=acknowledged),),
+                partitions=(PartitionToAcknowledge(partition=0, acknowledgement_batches=acknowledged),),
             ),
         )
         return ShareFetchRequest(

@@ -76,7 +76,7 @@ def test_no_client_notices_an_upgrade_and_the_raise_after_it(
 def refuse_share_groups(cluster: Cluster, number: int) -> None:
     """Below their level, a worker is told so."""
     with BlockingQueue(cluster.broker(number).bootstrap, QUEUE) as queue:
-        with pytest.raises(Refused, match="metadata.version 3") as refused:
+        with pytest.raises(Refused, match=r"metadata\.version 3") as refused:
             queue.receive(TOLD_WITHIN_S)
         assert refused.value.error is Error.UNSUPPORTED_VERSION
 

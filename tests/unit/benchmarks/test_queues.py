@@ -30,7 +30,9 @@ def accepted(broker: Broker) -> int:
         (group,) = await list_groups(cluster)
         offsets = await share_group_offsets(cluster, group.group_id)
         cluster.close()
-        return offsets[PartitionName("t", 0)].start
+        start = offsets[PartitionName("t", 0)].start
+        assert start is not None
+        return start
 
     return asyncio.run(ask())
 

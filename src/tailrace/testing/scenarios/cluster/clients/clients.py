@@ -148,7 +148,7 @@ class Clients:
             await self._create_topic(router, DEAD_LETTER_TOPIC, 1)
             for group in self._shares.groups:
                 await configure(router, group)
-                while not all(self._knows_group(server, group.name) for server in self._servers):
+                while not all(self._knows_group(server, group.name) for server in self._servers):  # noqa: ASYNC110
                     await asyncio.sleep(RETRY_SECONDS)
 
     def _knows_group(self, server: Server, group: str) -> bool:

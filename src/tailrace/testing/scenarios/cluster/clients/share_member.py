@@ -23,20 +23,13 @@ from tailrace.testing.scenarios.cluster.clients.share_tenures import OpenExchang
 from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 from tailrace.testing.scenarios.cluster.invariants.share_history import Exchange, RecordPosition, ShareHistory
 from tailrace.wire.errors import Error
-from tailrace.wire.messages.acknowledgements import AcknowledgementBatch
-from tailrace.wire.messages.share_acknowledge import (
-    PartitionToAcknowledge,
-    ShareAcknowledgeRequest,
-    ShareAcknowledgeResponse,
-    TopicToAcknowledge,
-)
+from tailrace.wire.messages.acknowledgements import AcknowledgementBatch, PartitionToAcknowledge, TopicToAcknowledge
+from tailrace.wire.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from tailrace.wire.messages.share_fetch import (
     ForgottenTopic,
     PartitionShareFetched,
-    PartitionToShareFetch,
     ShareFetchRequest,
     ShareFetchResponse,
-    TopicToShareFetch,
 )
 from tailrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
@@ -240,10 +233,10 @@ class ShareGroupMember:
             del session.partitions[place]
         session.partitions.update(dict.fromkeys([*added, *(record.place for record in decided)]))
         acknowledged = _batches(decided)
-        topics: dict[Id, list[PartitionToShareFetch]] = {}
+        topics: dict[Id, list[PartitionToAcknowledge]] = {}
         for place in dict.fromkeys([*added, *acknowledged]):
             topics.setdefault(place.topic_id, []).append(
-                PartitionToShareFetch(
+                PartitionToAcknowledge(
                     partition=place.partition, acknowledgement_batches=tuple(acknowledged.get(place, ()))
                 )
             )
@@ -258,7 +251,7 @@ class ShareGroupMember:
             batch_size=100,
             share_acquire_mode=int(self._group.exact),
             is_renew_ack=renews,
-            topics=tuple(TopicToShareFetch(topic_id=topic, partitions=tuple(some)) for topic, some in topics.items()),
+            topics=tuple(TopicToAcknowledge(topic_id=topic, partitions=tuple(some)) for topic, some in topics.items()),
             forgotten_topics=tuple(
                 ForgottenTopic(topic_id=place.topic_id, partitions=(place.partition,))
                 for place in forgotten

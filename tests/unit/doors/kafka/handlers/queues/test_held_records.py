@@ -5,7 +5,7 @@ from typing import Final
 
 from tailrace.model.ids import Id
 from tailrace.wire.errors import Error
-from tailrace.wire.messages.acknowledgements import AcknowledgementBatch
+from tailrace.wire.messages.acknowledgements import AcknowledgementBatch, PartitionToAcknowledge, TopicToAcknowledge
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.incremental_alter_configs import (
     ConfigChange,
@@ -15,10 +15,8 @@ from tailrace.wire.messages.incremental_alter_configs import (
 from tailrace.wire.messages.share_fetch import (
     ForgottenTopic,
     PartitionShareFetched,
-    PartitionToShareFetch,
     ShareFetchRequest,
     ShareFetchResponse,
-    TopicToShareFetch,
 )
 from tailrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.unit.doors.kafka.served import Served, with_broker
@@ -38,7 +36,8 @@ async def begin(served: Served) -> bytes:
     await served.produce("t", 0)
     epoch = 0
     async with asyncio.timeout(10):
-        while (await served.call(FindCoordinatorRequest(coordinator_keys=(GROUP,)), 4)).coordinators[0].error_code:
+        finding = FindCoordinatorRequest(coordinator_keys=(GROUP,))
+        while (await served.call(finding, 4)).coordinators[0].error_code:  # noqa: ASYNC110
             await asyncio.sleep(0)
         while True:
             joining = ShareGroupHeartbeatRequest(
@@ -55,7 +54,7 @@ async def fetch(
     served: Served,
     member: str,
     epoch: int,
-    *topics: TopicToShareFetch,
+    *topics: TopicToAcknowledge,
     max_wait_ms: int = WAIT_MS,
     forgotten: tuple[ForgottenTopic, ...] = (),
 ) -> PartitionShareFetched | None:
@@ -76,9 +75,9 @@ async def fetch(
     return answer.topics[0].partitions[0] if answer.topics else None
 
 
-def partition(topic_id: bytes, *acknowledged: AcknowledgementBatch) -> TopicToShareFetch:
-    one = PartitionToShareFetch(partition=0, acknowledgement_batches=acknowledged)
-    return TopicToShareFetch(topic_id=Id(topic_id), partitions=(one,))
+def partition(topic_id: bytes, *acknowledged: AcknowledgementBatch) -> TopicToAcknowledge:
+    one = PartitionToAcknowledge(partition=0, acknowledgement_batches=acknowledged)
+    return TopicToAcknowledge(topic_id=Id(topic_id), partitions=(one,))
 
 
 def deliveries(found: PartitionShareFetched | None) -> list[tuple[int, int]]:

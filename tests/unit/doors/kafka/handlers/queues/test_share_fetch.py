@@ -6,8 +6,8 @@ import pytest
 
 from tailrace.model.limits import SHARE_SESSION_PARTITIONS_MAX
 from tailrace.wire.errors import Error
+from tailrace.wire.messages.acknowledgements import PartitionToAcknowledge, TopicToAcknowledge
 from tailrace.wire.messages.metadata import MetadataRequest
-from tailrace.wire.messages.share_fetch import PartitionToShareFetch, TopicToShareFetch
 from tests.unit.doors.kafka.handlers.queues.taker import (
     ACCEPT,
     REJECT,
@@ -227,11 +227,11 @@ async def test_a_session_cannot_grow_for_ever(served: Served) -> None:
     topic_id = await filled(served, 1)
     one = await Taker.connect(served, topic_id)
     for begin in range(0, SHARE_SESSION_PARTITIONS_MAX, 1000):
-        some = tuple(PartitionToShareFetch(partition=begin + at) for at in range(1000))
-        answer = await one.fetch(topics=(TopicToShareFetch(topic_id=one.topic_id, partitions=some),), max_records=0)
+        some = tuple(PartitionToAcknowledge(partition=begin + at) for at in range(1000))
+        answer = await one.fetch(topics=(TopicToAcknowledge(topic_id=one.topic_id, partitions=some),), max_records=0)
         assert answer.error_code == 0
-    more = PartitionToShareFetch(partition=SHARE_SESSION_PARTITIONS_MAX)
-    answer = await one.fetch(topics=(TopicToShareFetch(topic_id=one.topic_id, partitions=(more,)),))
+    more = PartitionToAcknowledge(partition=SHARE_SESSION_PARTITIONS_MAX)
+    answer = await one.fetch(topics=(TopicToAcknowledge(topic_id=one.topic_id, partitions=(more,)),))
     assert answer.error_code == Error.INVALID_REQUEST
 
 
