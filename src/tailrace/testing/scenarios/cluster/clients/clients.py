@@ -151,7 +151,7 @@ class Clients:
                 await self._settings_known(group.name)
 
     async def _settings_known(self, group: str) -> None:
-        """Wait until all brokers have the settings of a share group: without them it would start at the latest offset."""
+        """Wait until all brokers have the settings of a share group: without them it starts at the latest offset."""
         while True:
             images = [one.node.hosted.image for one in self._servers if one.node is not None]
             if len(images) == len(self._servers) and all(group in image.group_settings for image in images):
