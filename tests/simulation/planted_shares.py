@@ -63,10 +63,12 @@ def rest_forgotten_by_the_next_leader() -> AbstractContextManager[None]:
 
 def archived_before_its_dead_letter_is_written() -> AbstractContextManager[None]:
     right = DeadLetters.write
+    kept: list[asyncio.Future[None]] = []  # or they would be collected at any time
 
     async def write(letters: DeadLetters, *arguments: object) -> None:
         writing = asyncio.ensure_future(right(letters, *arguments))  # type: ignore[arg-type]
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())
+        kept.append(writing)
 
     return replaced(DeadLetters, "write", write)
 

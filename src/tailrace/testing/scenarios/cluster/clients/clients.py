@@ -148,12 +148,15 @@ class Clients:
             await self._create_topic(router, DEAD_LETTER_TOPIC, 1)
             for group in self._shares.groups:
                 await configure(router, group)
-                while not all(self._knows_group(server, group.name) for server in self._servers):  # noqa: ASYNC110
-                    await asyncio.sleep(RETRY_SECONDS)
+                await self._settings_known(group.name)
 
-    def _knows_group(self, server: Server, group: str) -> bool:
-        """Whether a broker has the settings of a share group; until then it would not start at the earliest offset."""
-        return server.node is not None and group in server.node.hosted.image.group_settings
+    async def _settings_known(self, group: str) -> None:
+        """Wait until all brokers have the settings of a share group: without them it starts at the latest offset."""
+        while True:
+            images = [one.node.hosted.image for one in self._servers if one.node is not None]
+            if len(images) == len(self._servers) and all(group in image.group_settings for image in images):
+                return
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def _create_topic(self, router: Router, name: str, partitions: int) -> None:
         replicas = min(self._plan.replicas, len(self._servers))
