@@ -30,7 +30,7 @@ def accepted(broker: Broker) -> int:
         (group,) = await list_groups(cluster)
         offsets = await share_group_offsets(cluster, group.group_id)
         cluster.close()
-        return offsets[PartitionName("t", 0)].start
+        return offsets[PartitionName("t", 0)].start or 0
 
     return asyncio.run(ask())
 
