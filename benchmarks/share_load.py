@@ -150,6 +150,8 @@ async def until_enough(
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(outcome, Exception):
             raise outcome
+    if not run.messages:
+        raise Refused(f"no message of {work.topic} was taken in {run.seconds:.1f} s")
     return run
 
 
