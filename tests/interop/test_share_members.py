@@ -19,7 +19,7 @@ from tests.interop.shapes import Setting, TopicPlan
 from tests.interop.share_groups import with_cluster
 from tests.interop.share_member import Delivery, ShareMember
 
-LOCK_MS = 1000
+LOCK_MS = 2000
 SILENCE_S = 1.0  # after which a poll returns nothing if there is nothing
 
 
@@ -216,7 +216,7 @@ def test_lock_ends(client: Client, topic: str, bench: Client) -> None:
         held = first.take()
         with client.share_member(topic, group, "explicit") as second:
             again = second.take()
-            assert [(one.offset, one.times) for one in again] == [(0, 2)]
+            assert (offsets(again), again[0].times > 1) == ([0], True)
             first.acknowledge(held)
             with pytest.raises(Refused) as refusal:
                 first.commit()
@@ -242,16 +242,16 @@ def test_limit(client: Client, topic: str, bench: Client) -> None:
 
 @feature("a lock that is renewed does not end", "share_member", "renews locks")
 def test_renew(client: Client, topic: str, bench: Client) -> None:
-    group = reads_from_the_start(bench, share_record_lock_duration_ms=str(2 * LOCK_MS))
+    group = reads_from_the_start(bench, share_record_lock_duration_ms=str(LOCK_MS))
     fill(bench, topic, 2)
     with client.share_member(topic, group, "explicit") as first:
         held = first.take()
         first.renew(held)
         with bench.share_member(topic, group) as second:
-            until = time.monotonic() + 3 * 2 * LOCK_MS / 1000
+            until = time.monotonic() + 3 * LOCK_MS / 1000
             while time.monotonic() < until:
                 first.renew(held)
-                assert second.poll(LOCK_MS / 4000) == []
+                assert second.poll(LOCK_MS / 8000) == []
         first.acknowledge(held)
         first.commit()
     assert left(client.bootstrap, group, topic) == 0

@@ -241,6 +241,18 @@ def test_a_broker_that_leads_no_partition_any_more_gets_no_share_of_the_demand()
     play(work)
 
 
+def test_nothing_can_be_acknowledged_to_a_broker_that_is_gone() -> None:
+    async def work(consumer: ShareConsumer, brokers: Scripted) -> None:
+        brokers.script += [fetched(0, 1)]
+        messages = await consumer.poll(2, 10.0)
+        brokers.weights = [float(one == "closes") for one in BEHAVIOURS]
+        for message in messages:
+            with pytest.raises(NotAcknowledged, match=f"cannot accept offset {message.offset} of t-0"):
+                await consumer.settle(message)
+
+    play(work)
+
+
 def test_a_refused_acknowledgement_tells_whoever_waits() -> None:
     async def work(consumer: ShareConsumer, brokers: Scripted) -> None:
         brokers.script += [fetched(0), acknowledged(Error.INVALID_RECORD_STATE)]
