@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from tailrace.client import BlockingQueue, Queue, QueueEmpty, QueueOptions, Reject
+from tailrace.client.admin import delete_topics
 from tailrace.client.cluster import Cluster
 from tailrace.client.shares.message import Outcome
 from tests.interop.share_groups import LOCK_S, create, lag, produce, with_cluster
@@ -159,3 +160,61 @@ def test_threads_without_an_event_loop(sharing: str, topic: str) -> None:
         assert await lag(cluster, topic) == 0
 
     with_cluster(sharing, check)
+
+
+async def finish_without_accepting(queue: Queue) -> None:
+    """What a worker leaves behind that dies after its work."""
+    message = await queue.receive(20.0)
+    assert queue._finished is not None
+    await queue._finished.add(message)
+    await queue.close()
+
+
+def test_what_was_finished_before_a_crash_is_not_processed_again(sharing: str, topic: str) -> None:
+    async def work(cluster: Cluster) -> None:
+        await create(cluster, topic)
+        await produce(cluster, topic, 2)
+        options = QueueOptions(remembers_s=600)
+        await finish_without_accepting(Queue(cluster, topic, options))
+        async with Queue(cluster, topic, options) as queue:
+            async with queue.take(20.0) as message:
+                assert message.value == b"1"
+            with pytest.raises(QueueEmpty):
+                await queue.receive(0.5)
+        assert await lag(cluster, topic) == 0
+
+    with_cluster(sharing, work)
+
+
+def test_what_was_finished_is_remembered_for_a_time_only(sharing: str, topic: str) -> None:
+    async def work(cluster: Cluster) -> None:
+        await create(cluster, topic)
+        await produce(cluster, topic, 1)
+        options = QueueOptions(remembers_s=1)
+        async with Queue(cluster, topic, options) as queue:
+            async with queue.take(20.0) as message:
+                assert message.offset == 0
+            await produce(cluster, topic, 1)
+            await finish_without_accepting(Queue(cluster, topic, options))
+            finished_at = cluster.driver.now()
+            while cluster.driver.now() < finished_at + 1.1:  # noqa: ASYNC110 -- until it is forgotten
+                await asyncio.sleep(0.05)
+            async with queue.take(20.0) as message:
+                assert (message.offset, message.delivery_count) == (1, 2)
+        assert await lag(cluster, topic) == 0
+
+    with_cluster(sharing, work)
+
+
+def test_a_topic_that_is_made_anew_has_nothing_finished(sharing: str, topic: str) -> None:
+    async def work(cluster: Cluster) -> None:
+        options = QueueOptions(remembers_s=600)
+        for _ in range(2):
+            await create(cluster, topic)
+            await produce(cluster, topic, 1)
+            async with Queue(cluster, topic, options) as queue, queue.take(20.0) as message:
+                assert (message.value, message.offset) == (b"0", 0)
+            assert await delete_topics(cluster, [topic]) == {topic: None}
+            await cluster.refresh({topic: None})
+
+    with_cluster(sharing, work)

@@ -154,16 +154,27 @@ def test_killed(client: Client, topic: str, group: str, bench: Client) -> None:
 @feature("two members share one partition: each record comes to one of them", "share_member")
 def test_share(client: Client, topic: str, group: str, bench: Client) -> None:
     with client.share_member(topic, group) as first, client.share_member(topic, group) as second:
-        seen: tuple[list[Delivery], list[Delivery]] = ([], [])
-        until = time.monotonic() + 30
-        sent = 0
-        while sent < 100 or len(seen[0]) + len(seen[1]) < sent or not all(seen):
-            assert time.monotonic() < until, f"{len(seen[0])} and {len(seen[1])} of {sent} records"
-            fill(bench, topic, 10)
-            sent += 10
-            for member, delivered in zip((first, second), seen, strict=True):
-                delivered += member.poll(0.1)
-        assert sorted(offsets(seen[0] + seen[1])) == list(range(sent))
+        share(bench, topic, first, second)
+
+
+def share(bench: Client, topic: str, first: ShareMember, second: ShareMember) -> None:
+    """Write until both have got something, and all has come."""
+    seen: tuple[list[Delivery], list[Delivery]] = ([], [])
+    until = time.monotonic() + 30
+    sent = 0
+    while len(seen[0]) + len(seen[1]) < sent or not all(seen):
+        assert time.monotonic() < until, f"{len(seen[0])} and {len(seen[1])} of {sent} records"
+        fill(bench, topic, 10)
+        sent += 10
+        for member, delivered in zip((first, second), seen, strict=True):
+            delivered += member.poll(0.1)
+    assert sorted(offsets(seen[0] + seen[1])) == list(range(sent))
+
+
+@feature("members of this client and of confluent-kafka share one partition", "share_member")
+def test_mixed(client: Client, topic: str, group: str, bench: Client) -> None:
+    with client.share_member(topic, group) as first, bench.share_member(topic, group) as second:
+        share(bench, topic, first, second)
 
 
 @feature("two groups on one topic: each gets every record", "share_member")
@@ -185,6 +196,16 @@ def test_partitions(client: Client, name: str, group: str, bench: Client) -> Non
         assert places(member.drain(30)) == [(partition, at) for partition in range(3) for at in range(10)]
         member.commit()
     assert left(client.bootstrap, group, name) == 0
+
+
+@feature("more records than are locked at once", "share_member")
+def test_many(client: Client, topic: str, group: str, bench: Client) -> None:
+    for _ in range(5):
+        fill(bench, topic, 1000)
+    with client.share_member(topic, group) as member:
+        assert offsets(member.drain(5000)) == list(range(5000))
+        member.commit()
+        assert left(client.bootstrap, group, topic) == 0
 
 
 @feature("a lock ends: the record comes again, and what its first member says of it is refused", "share_member")

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
 from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.testing import Cluster
-from tests.interop.client import Client
+from tests.interop.client import Client, Refused
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
 from tests.interop.share_member import Delivery, ShareMember
@@ -112,6 +113,30 @@ def test_next_leader(client: Client, topic: str, group: str, bench: Client, clus
                 again = second.drain(4, WITHIN_S)
                 assert [(one.offset, one.times) for one in again] == [(4, 2), (5, 2), (8, 1), (9, 1)]
                 finish(client, group, topic, second)
+        finally:
+            cluster.restart(leader)
+            cluster.wait_until_healthy()
+
+
+@feature(
+    "a leader dies while a member holds records: what it accepts then holds, or the record comes again", "share_member"
+)
+def test_holder(client: Client, topic: str, group: str, bench: Client, cluster: Cluster) -> None:
+    fill(bench, topic, 10)
+    leader = bench.describe_topic(topic).leaders[0]
+    with client.share_member(topic, group, "explicit") as member:
+        held = member.take()
+        cluster.kill(leader)
+        try:
+            member.acknowledge(held)
+            with suppress(Refused):
+                member.commit()
+            until = time.monotonic() + WITHIN_S
+            while left(client.bootstrap, group, topic):
+                assert time.monotonic() < until
+                member.acknowledge(member.poll())
+                with suppress(Refused):
+                    member.commit()
         finally:
             cluster.restart(leader)
             cluster.wait_until_healthy()

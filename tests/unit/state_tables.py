@@ -6,6 +6,7 @@ between two marks, drawn from the code.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -50,6 +51,11 @@ def carry_out(commands: Mapping[str, Command], stage: Stage, line: str) -> Comma
     raise ValueError(f"no such command: {line}")
 
 
+def label(state: Enum) -> str:
+    """How transcripts and pages call a state: its value, or its name if the value is a number."""
+    return state.value if isinstance(state.value, str) else state.name.capitalize()
+
+
 class Writing(Stage, Protocol):
     lines: list[str]  # what the command has led to
 
@@ -81,7 +87,7 @@ class Page:
         for (state, cause), to in transitions.items():
             causes.setdefault((state, to), []).append(cause.value)
         starts = "".join(f"    [*] --> {state}: {why}\n" for state, why in self._starts.items())
-        arrows = [f"    {state.value} --> {to.value}: {'<br/>'.join(why)}\n" for (state, to), why in causes.items()]
-        rows = [f"| {state.value} | {cause.value} | {to.value} |\n" for (state, cause), to in transitions.items()]
+        arrows = [f"    {label(state)} --> {label(to)}: {'<br/>'.join(why)}\n" for (state, to), why in causes.items()]
+        rows = [f"| {label(state)} | {cause.value} | {label(to)} |\n" for (state, cause), to in transitions.items()]
         mermaid = f"```mermaid\nstateDiagram-v2\n{starts}{''.join(arrows)}```\n"
         return f"{mermaid}\n| in | when it | becomes |\n|---|---|---|\n{''.join(rows)}"

@@ -1,4 +1,4 @@
-"""The state tables of raft, groups and transactions: their transcripts, and the pages of the docs that show them.
+"""The state tables of raft, groups, transactions and queues, their transcripts, and the pages of docs that show them.
 
 `python -m tests.unit.test_state_tables` rewrites transcripts and pages; read the difference before committing it.
 """
@@ -12,11 +12,13 @@ import pytest
 from tailrace.groups.classic.states import TRANSITIONS as CLASSIC
 from tailrace.groups.consumer.states import STEPS
 from tailrace.groups.share.states import TRANSITIONS as SHARE
+from tailrace.queues.delivery import TRANSITIONS as DELIVERY
 from tailrace.raft.roles import TRANSITIONS as ROLES
 from tailrace.transactions.states import TRANSITIONS as TRANSACTIONS
 from tests.unit.groups.classic.stage import Stage as ClassicStage
 from tests.unit.groups.consumer.mixed_stage import MixedStage
 from tests.unit.groups.share.stage import ShareStage
+from tests.unit.queues.stage import Stage as QueueStage
 from tests.unit.raft.stage import Stage as RaftStage
 from tests.unit.state_tables import Page, Stage, Transitions, replay, transcripts_of
 from tests.unit.transactions.stage import Stage as TransactionStage
@@ -64,6 +66,12 @@ TABLES = (
         folder="transactions",
         stage=TransactionStage,
         page=Page("transactions.md", "transactions/states.py", {"Empty": "is initialised the first time"}),
+    ),
+    StateTable(
+        transitions=DELIVERY,
+        folder="queues",
+        stage=QueueStage,
+        page=Page("queues.md", "queues/delivery.py", {"Available": "is appended to the log"}),
     ),
 )
 each_table = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.folder)

@@ -13,6 +13,7 @@ from tailrace.testing import Broker, Cluster
 COMMIT_OF_0_1_0: Final = "fc2215b"
 ROOT: Final = Path(__file__).parents[2]
 OLD_PROGRAM: Final = str(Path(__file__).with_name("old_program.py"))
+UNKNOWN_SETTINGS: Final = ("group_share_heartbeat_interval_ms",)  # those of `testing.Broker` that 0.1.0 does not have
 SOURCE_VARIABLE: Final = "PYTHONPATH"  # comes before this checkout's own source
 
 
@@ -57,6 +58,8 @@ def make_old(source: Path, *brokers: Broker) -> None:
     """Let these run 0.1.0 from their next start on."""
     for broker in brokers:
         broker.variables[SOURCE_VARIABLE] = str(source)
+        for name in UNKNOWN_SETTINGS:
+            broker._settings.pop(name, None)
 
 
 def make_new(*brokers: Broker) -> None:

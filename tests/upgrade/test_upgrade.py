@@ -5,8 +5,13 @@ from typing import Final
 
 import pytest
 
+from tailrace.client import BlockingQueue
+from tailrace.client.faults import Refused
 from tailrace.testing import Broker, BrokerFailed, Cluster
+from tailrace.wire.errors import Error
+from tests.chaos.storm import make_topic
 from tests.unit.cli.program import Ran, run_tailrace
+from tests.upgrade.queue_load import QUEUE, QueueLoad
 from tests.upgrade.releases import make_new, make_old, old_cluster, run_old
 from tests.upgrade.stored_records import kinds_in, unreadable_to
 from tests.upgrade.under_load import under_load, until
@@ -53,6 +58,10 @@ def test_no_client_notices_an_upgrade_and_the_raise_after_it(
             assert (dry.code, dry.err) == (0, "")
             assert "metadata.version is at level 1; the newest level that this broker supports is 3." in dry.out
             assert new_records(cluster, declared) == []
+            make_topic(cluster, QUEUE, 3)
+            for broker in cluster.ids:
+                refuse_share_groups(cluster, broker)
+            assert new_records(cluster, declared) == []
             cluster.stop(3)  # fenced, and ready
             done = raise_level(cluster, 2, "--yes")
             assert (done.code, done.err) == (0, "")
@@ -60,7 +69,23 @@ def test_no_client_notices_an_upgrade_and_the_raise_after_it(
             refuse_an_old_member(cluster, old_source, 3)
             refuse_an_old_joiner(cluster, old_source, tmp_path / "joiner")
             upgrade(cluster, 3)
+            use_a_queue(cluster)
         assert ("BrokerRegistered", 1) in kinds_in(cluster.broker(3).data_dir)
+
+
+def refuse_share_groups(cluster: Cluster, number: int) -> None:
+    """Below their level, a worker is told so."""
+    with BlockingQueue(cluster.broker(number).bootstrap, QUEUE) as queue:
+        with pytest.raises(Refused, match=r"metadata\.version 3") as refused:
+            queue.receive(TOLD_WITHIN_S)
+        assert refused.value.error is Error.UNSUPPORTED_VERSION
+
+
+def use_a_queue(cluster: Cluster) -> None:
+    load = QueueLoad(cluster.bootstrap)
+    until(lambda: len(load.accepted) >= 100 or bool(load.complaints), "messages are accepted")
+    load.stop()
+    assert load.broken_promises() == []
 
 
 def refuse_an_old_member(cluster: Cluster, old_source: Path, number: int) -> None:

@@ -11,17 +11,20 @@ group's dead letter topic, if it has one. While the block runs, the lock of the 
 time, so a handler may take as long as it needs. A worker that dies keeps its messages only until its connection or
 their lock ends.
 
-Delivery is at least once. `NotAcknowledged` at the end of a block says that the message may be delivered again.
+Delivery is at least once. `NotAcknowledged` at the end of a block says that the message may be delivered again. With
+`QueueOptions(remembers_s=600)` workers remember for so long what they have finished, and do not process it again
+(`finished`).
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Final, Self
 
 from tailrace.client.asyncio_driver import AsyncioDriver
 from tailrace.client.cluster import Cluster
-from tailrace.client.faults import ClientError
+from tailrace.client.faults import ClientError, NotAcknowledged
+from tailrace.client.finished import FinishedMessages
 from tailrace.client.producer import Producer, ProducerOptions, Written
 from tailrace.client.share_consumer import ShareConsumer, ShareOptions
 from tailrace.client.shares.message import Message, Outcome
@@ -45,6 +48,7 @@ class QueueEmpty(ClientError):
 class QueueOptions:
     group: str | None = None  # the share group; the topic's name if None
     prefetch: int = 0  # messages to lock beyond those that are being taken: more throughput, less even shares
+    remembers_s: float = 0.0  # how long what was finished is remembered, in the topic GROUP.finished; 0: it is not
     sending: ProducerOptions = ProducerOptions()
 
 
@@ -57,6 +61,9 @@ class Queue:
         self._owns_cluster = False
         self._consumer = ShareConsumer(cluster, self.group, [topic], replace(SHARING, prefetch=options.prefetch))
         self._producer = Producer(cluster, options.sending)
+        self._finished: FinishedMessages | None = None
+        if options.remembers_s > 0:
+            self._finished = FinishedMessages(cluster, self._producer, self.group, options.remembers_s)
 
     @classmethod
     def connect(cls, bootstrap: str, topic: str, options: QueueOptions = QueueOptions()) -> Self:  # noqa: B008
@@ -78,6 +85,8 @@ class Queue:
         try:
             await self._consumer.close()
             await self._producer.close()
+            if self._finished is not None:
+                self._finished.close()
         finally:
             if self._owns_cluster:
                 self._cluster.close()
@@ -114,10 +123,22 @@ class Queue:
 
     async def receive(self, timeout_s: float | None = None) -> Message:
         """The next message. Its lock is renewed until it is settled."""
-        messages = await self._consumer.poll(1, timeout_s)
-        if not messages:
-            raise QueueEmpty(f"no message of {self.topic} came within {timeout_s:g} s")
-        return messages[0]
+        while True:
+            messages = await self._consumer.poll(1, timeout_s)
+            if not messages:
+                raise QueueEmpty(f"no message of {self.topic} came within {timeout_s:g} s")
+            if not await self._is_finished(messages[0]):
+                return messages[0]
+            with suppress(NotAcknowledged):
+                await self._consumer.settle(messages[0], Outcome.ACCEPT)
+
+    async def _is_finished(self, message: Message) -> bool:
+        """Whether a worker has processed this message before, as far as is remembered."""
+        try:
+            return self._finished is not None and await self._finished.contains(message)
+        except BaseException:
+            await self.release(message)
+            raise
 
     async def release(self, message: Message) -> None:
         """Let a message be delivered again, unless it was settled. Does not wait for the broker: if the request fails,
@@ -127,4 +148,7 @@ class Queue:
 
     async def settle(self, message: Message, outcome: Outcome) -> None:
         """Accept, release or reject a message, and wait for the broker. NotAcknowledged if its lock has ended."""
+        if self._finished is not None and outcome is Outcome.ACCEPT:
+            with suppress(ClientError):  # then it is not remembered, and may still be accepted
+                await self._finished.add(message)
         await self._consumer.settle(message, outcome)

@@ -288,8 +288,10 @@ class ShareConsumer:
         is_short = self._demand > len(self._ready) or 2 * len(self._ready) <= options.prefetch
         if free <= 0 or not (is_short or not fetching.is_settled):
             return None
-        idle = sorted((one for one in self._brokers.values() if not one.asked), key=lambda one: one.fetched_at)
         if is_hard:  # the brokers that were asked longest ago first
+            now = self._driver.now()
+            idle = [one for one in self._brokers.values() if one.may_fetch(now) and self.wanted(one.address, now)]
+            idle.sort(key=lambda one: one.fetched_at)
             room, left = divmod(free, len(idle))
             room += idle.index(fetching) < left
             if not room:

@@ -121,6 +121,10 @@ class ShareFetching:
         """Whether somebody waits for the result of an acknowledgement that is not sent yet."""
         return any(one.token is not None and one.token.done is not None for one in self._said)
 
+    def may_fetch(self, now: float) -> bool:
+        """Whether no fetch is under way, and no pause after an error."""
+        return not self.asked and self._retry_at <= now
+
     def check(self) -> None:
         """Raise what ended the task, if anything did."""
         if self._task.done():

@@ -229,6 +229,18 @@ def test_the_new_leader_is_asked_at_once_and_old_locks_are_lost() -> None:
     play(work)
 
 
+def test_a_broker_that_leads_no_partition_any_more_gets_no_share_of_the_demand() -> None:
+    async def work(consumer: ShareConsumer, brokers: Scripted) -> None:
+        moved = fetched(
+            error=Error.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=7)
+        )
+        brokers.script += [moved, fetched(0), fetched(1), fetched(2)]
+        assert [(await one(consumer)).offset for _ in range(3)] == [0, 1, 2]
+        assert [number for number, _ in brokers.seen] == [1, 2, 2, 2]
+
+    play(work)
+
+
 def test_a_refused_acknowledgement_tells_whoever_waits() -> None:
     async def work(consumer: ShareConsumer, brokers: Scripted) -> None:
         brokers.script += [fetched(0), acknowledged(Error.INVALID_RECORD_STATE)]
