@@ -12,9 +12,9 @@ Topics are named by id, so partitions are owned only once the metadata tells the
 from collections.abc import Iterable
 from enum import Enum
 from math import inf
-from typing import Any, Final
+from typing import Final
 
-from tailrace.client.faults import Refused, error_of
+from tailrace.client.faults import Refused
 from tailrace.client.groups.heartbeating import FENCED, JOIN_EPOCH, LEAVE_EPOCH, HeartbeatingMember
 from tailrace.client.groups.member import Event, Events, Identity, MemberOptions, Partitions, Topics
 from tailrace.groups.consumer.partition_sets import PartitionSet, by_topic, difference, partition_set
@@ -22,7 +22,7 @@ from tailrace.model.ids import PartitionName, TopicPartition
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
+    GroupHeartbeatResponse,
     OwnedTopic,
 )
 
@@ -99,14 +99,7 @@ class ConsumerMember(HeartbeatingMember):
 
     # Responses
 
-    def answered(self, response: Any, now: float) -> Events:
-        assert isinstance(response, ConsumerGroupHeartbeatResponse)
-        if self._is_over:
-            return ()
-        error = error_of(response.error_code)
-        if error is not Error.NONE:
-            return self._refused(error, response.error_message, now)
-        self._accepted(response, now)
+    def _accepted(self, response: GroupHeartbeatResponse, now: float) -> Events:
         self._member_id = response.member_id or self._member_id
         self._acknowledged = self._reported
         return self._reconcile(now)

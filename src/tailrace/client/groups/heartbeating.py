@@ -3,10 +3,10 @@
 The coordinator answers a heartbeat with the member's epoch and, when it changed, with its whole assignment: the target.
 """
 
-from typing import Final
+from typing import Any, Final
 
-from tailrace.client.faults import ClientError
-from tailrace.client.groups.member import MemberOptions, Topics, pause_s
+from tailrace.client.faults import ClientError, error_of
+from tailrace.client.groups.member import Events, MemberOptions, Topics, pause_s
 from tailrace.groups.consumer.partition_sets import PartitionSet, partition_set
 from tailrace.model.ids import Id, TopicPartition
 from tailrace.wire.errors import Error
@@ -38,7 +38,13 @@ class HeartbeatingMember:
     def needs_topics(self) -> bool:
         return any(one.topic_id not in self._names for one in self._target)
 
-    def _accepted(self, response: GroupHeartbeatResponse, now: float) -> None:
+    def answered(self, response: Any, now: float) -> Events:
+        assert isinstance(response, GroupHeartbeatResponse)
+        if self._is_over:
+            return ()
+        error = error_of(response.error_code)
+        if error is not Error.NONE:
+            return self._refused(error, response.error_message, now)
         self._failures = 0
         self._epoch = response.member_epoch
         self.wake_at = now + max(response.heartbeat_interval_ms / 1000, INTERVAL_MIN_S)
@@ -48,6 +54,14 @@ class HeartbeatingMember:
                 for topic in response.assignment.topic_partitions
                 for one in topic.partitions
             )
+        return self._accepted(response, now)
+
+    def _accepted(self, response: GroupHeartbeatResponse, now: float) -> Events:
+        """Act on a heartbeat that was accepted: epoch and target are those of the response."""
+        raise NotImplementedError
+
+    def _refused(self, error: Error, message: str | None, now: float) -> Events:
+        raise NotImplementedError
 
     def _failed(self, now: float) -> None:
         self.wake_at = now + pause_s(self._failures)

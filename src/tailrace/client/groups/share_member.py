@@ -7,14 +7,14 @@ After a response was lost or an error came, the next heartbeat has all fields.
 
 from collections.abc import Iterable
 from math import inf
-from typing import Any
 
-from tailrace.client.faults import Refused, error_of
+from tailrace.client.faults import Refused
 from tailrace.client.groups.heartbeating import FENCED, JOIN_EPOCH, LEAVE_EPOCH, HeartbeatingMember
 from tailrace.client.groups.member import Event, Events, Identity, MemberOptions, Partitions, Topics
 from tailrace.model.ids import PartitionName
 from tailrace.wire.errors import Error
-from tailrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from tailrace.wire.messages.consumer_group_heartbeat import GroupHeartbeatResponse
+from tailrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 
 class ShareMember(HeartbeatingMember):
@@ -52,14 +52,7 @@ class ShareMember(HeartbeatingMember):
             group_id=self._options.group, member_id=self._member_id, member_epoch=LEAVE_EPOCH
         )
 
-    def answered(self, response: Any, now: float) -> Events:
-        assert isinstance(response, ShareGroupHeartbeatResponse)
-        if self._is_over:
-            return ()
-        error = error_of(response.error_code)
-        if error is not Error.NONE:
-            return self._refused(error, response.error_message, now)
-        self._accepted(response, now)
+    def _accepted(self, response: GroupHeartbeatResponse, now: float) -> Events:
         self._must_tell_all = False
         return self._follow()
 
