@@ -38,7 +38,7 @@ test: $(READY) programs ## the whole suite, without the tests marked long
 bench: $(READY) ## measure the broker beside the floor; exits 1 when a threshold is missed
 	@$(BIN)/python -m benchmarks
 
-bench-peers: $(READY) ## measure beside Apache Kafka, where Java and Maven are there
+bench-peers: $(READY) ## measure beside Apache Kafka, RabbitMQ and NATS, where they can be had
 	@$(BIN)/python -m benchmarks.peers
 
 interop: $(READY) programs ## every foreign client; those in Java, Go and Node where their toolchains are there

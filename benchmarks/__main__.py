@@ -21,6 +21,7 @@ from benchmarks.cases.footprint import footprint
 from benchmarks.cases.groups import groups
 from benchmarks.cases.many import many_partitions
 from benchmarks.cases.nearest import nearest
+from benchmarks.cases.queues import queues
 from benchmarks.cases.replicated import replicated
 from benchmarks.cases.single import single
 from benchmarks.cases.spark import spark
@@ -49,6 +50,8 @@ CASES: Final[dict[str, Case]] = {
     "groups-always": partial(groups, fsync="always"),
     "transactions": partial(transactions, fsync="never"),
     "transactions-always": partial(transactions, fsync="always"),
+    "queues": partial(queues, fsync="never"),
+    "queues-always": partial(queues, fsync="always"),
     "footprint": footprint,
     "spark": spark,
 }

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from tailrace.records.header import LAYOUT, PREFIX, PREFIX_BYTES
+from tailrace.records.varints import unsigned_varint
 
 SIZE_BYTES: Final = 4
 CORRELATION_AT: Final = 8  # from the start of the frame, including its size
@@ -28,13 +29,7 @@ def compact_text(value: str) -> bytes:
 
 def compact_length(length: int) -> bytes:
     """A length in the flexible encoding: a varint of the length plus one."""
-    rest = length + 1
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
+    return unsigned_varint(length + 1)
 
 
 def frame(api: int, version: int, body: bytes, *, flexible: bool = False, correlation: int = 0) -> bytes:

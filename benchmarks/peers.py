@@ -1,4 +1,5 @@
-"""`make bench-peers`: Apache Kafka 4.3 and our broker on the same machine, in one run, with the same clients.
+"""`make bench-peers`: Apache Kafka 4.3 and our broker on the same machine, in one run, with the same clients; and our
+queues beside those of RabbitMQ and NATS (see `queue_contests`).
 
 All servers stay up for the whole run. A short first round warms them up: Kafka's JIT compiler has seen every path
 before anything counts. Then, in three rounds, each contest runs against Kafka, ours without fsync (Kafka's default) and
@@ -25,7 +26,18 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks import clusters, contests, coordinated, kafka, ours, outcomes, pipelines, spark_contests, tables
+from benchmarks import (
+    clusters,
+    contests,
+    coordinated,
+    kafka,
+    ours,
+    outcomes,
+    pipelines,
+    queue_contests,
+    spark_contests,
+    tables,
+)
 from benchmarks.connection import create_topic, delete_topic
 from benchmarks.contests import Contest, Entrant, Figure
 from benchmarks.fetched import Missing
@@ -39,7 +51,8 @@ AT_LEAST_AS_KAFKA: Final = 1.0  # no threshold is lowered below this: the minima
 WARM_UP_SCALE: Final = 0.3
 PEER_LABEL: Final = "kafka"
 LEAST_LABEL: Final = "least"
-ALONE: Final[dict[str, Contest]] = contests.CONTESTS | coordinated.CONTESTS  # with one broker each
+# With one broker each:
+ALONE: Final[dict[str, Contest]] = contests.CONTESTS | coordinated.CONTESTS | queue_contests.CONTESTS
 Found = dict[str, dict[str, list[Figure]]]  # by figure name, then by entrant label; one figure per round
 
 
@@ -128,6 +141,9 @@ def run(names: list[str]) -> list[Outcome]:
         if clusters.NAME in names:
             task = progress.add_task("", total=None)
             found += clusters.compete(folder, lambda what: progress.update(task, description=what))
+        if wanted := [name for name in names if name in queue_contests.PEERS]:
+            task = progress.add_task("", total=None)
+            found += queue_contests.compete(wanted, folder, lambda what: progress.update(task, description=what))
         if wanted := [name for name in names if name in spark_contests.CONTESTS]:
             task = progress.add_task("", total=None)
             found += pipelines.compete(wanted, folder, lambda what: progress.update(task, description=what))
@@ -136,19 +152,21 @@ def run(names: list[str]) -> list[Outcome]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.peers", description="Compare our broker with Apache Kafka."
+        prog="python -m benchmarks.peers", description="Compare our broker with Apache Kafka, RabbitMQ and NATS."
     )
-    every = [*ALONE, clusters.NAME, *spark_contests.CONTESTS]
+    every = [*ALONE, clusters.NAME, *queue_contests.PEERS, *spark_contests.CONTESTS]
     parser.add_argument("contests", nargs="*", help=f"run only these, without writing files: {', '.join(every)}")
     given = parser.parse_args()
     if unknown := [name for name in given.contests if name not in every]:
         parser.error(f"no such contest: {', '.join(unknown)}")
-    try:
-        kafka.jars()
-    except Missing as missing:
-        print(f"bench-peers skipped: {missing}")
-        return 0
-    found = run(given.contests or every)
+    names = given.contests or every
+    if any(name not in queue_contests.PEERS for name in names):
+        try:
+            kafka.jars()
+        except Missing as missing:
+            print(f"bench-peers skipped: {missing}")
+            return 0
+    found = run(names)
     for outcome in found:
         print(json.dumps(outcome.as_json(), ensure_ascii=False))
     tables.show(found, title=f"Tailrace against Apache Kafka {kafka.VERSION}", beside="kafka")

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import trustme
 from cryptography.hazmat.primitives.serialization import (
@@ -34,6 +35,15 @@ class Authority:
             file.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, protection))  # the form that Java reads
             file.writelines(one.bytes() for one in issued.cert_chain_pems)
         return str(path)
+
+    def mutual_tls(self) -> dict[str, Any]:
+        """Settings of a broker that only clients with a certificate of this authority can use."""
+        return {
+            "listener_security_protocol_map": "kafka:SSL",
+            "ssl_keystore_location": self.keystore(),
+            "ssl_truststore_location": self.truststore,
+            "ssl_client_auth": "required",
+        }
 
     def expired(self, name: str = "expired") -> str:
         return self.keystore(name, until=datetime(2020, 1, 1, tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""What the pages say is what happens: the README and the page of queues run, their Python and their commands, and links lead somewhere."""
+"""What the pages say is what happens: the README and the page of queues run, and links lead somewhere."""
 
 import os
 import re

@@ -11,7 +11,8 @@ written by the run itself into `LEDGER.md`, a list that only grows (`ledger.py`)
 `programs/` holds whole programs of other people: Kafka's command-line tools, Kafka Streams, workers that are killed.
 
 Most readers are given their partition and first offset, and need no coordinator. Members of groups (`test_groups*.py`)
-are processes of their own (`members/`), so that they can be killed.
+are processes of their own (`members/`), so that they can be killed; so are members of share groups
+(`test_share_members*.py`, `share_member.py`).
 
 The same tests run against any broker: `TAILRACE_INTEROP_BOOTSTRAP=127.0.0.1:9092 pytest tests/interop`. Every one
 of them that needs no cluster passes on Apache Kafka 4.3: that is what makes a failure here ours.

@@ -40,6 +40,7 @@ CURRENT = BASICS | {
     "default counts",
     "describing creates nothing",
     "error when a name is bad",
+    "follows a topic made again",
     "leaves for a while",
     "null headers",
     "topic ids",

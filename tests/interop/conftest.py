@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks import kafka
 from benchmarks.fetched import Missing
 from tests.interop.client import DEADLINE_S, Client
 from tests.interop.drivers import DRIVERS
 from tests.interop.drivers.confluent import Confluent
 from tests.interop.feature import named
 from tests.interop.ledger import Entry
-from tests.interop.share_groups import BROKERS, serving
+from tests.interop.share_groups import BROKERS, apache_kafka, serving
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -83,13 +82,9 @@ def each_bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
         with Broker(**settings) as broker:
             yield broker.bootstrap
         return
-    try:
-        kafka.jars()
-    except Missing as missing:
-        pytest.skip(str(missing))
     more = "".join(f"{name}={value}\n" for name, value in (QUICK_GROUPS | KAFKA_MINIMA).items())
-    with kafka.serving(tmp_path_factory.mktemp("kafka"), more) as server:
-        yield f"{server.host}:{server.port}"
+    with apache_kafka(tmp_path_factory.mktemp("kafka"), more) as bootstrap:
+        yield bootstrap
 
 
 @pytest.fixture(scope="session")

@@ -38,11 +38,18 @@ def serving(name: str, folder: Path) -> Iterator[str]:
         with Broker(group_share_heartbeat_interval_ms=200) as broker:
             yield broker.bootstrap
         return
+    with apache_kafka(folder, QUICK) as bootstrap:
+        yield bootstrap
+
+
+@contextmanager
+def apache_kafka(folder: Path, settings: str) -> Iterator[str]:
+    """The address of a broker of Apache Kafka; the test is skipped where there is none to run."""
     try:
         kafka.jars()
     except Missing as missing:
         pytest.skip(str(missing))
-    with kafka.serving(folder, QUICK) as server:
+    with kafka.serving(folder, settings) as server:
         yield f"{server.host}:{server.port}"
 
 

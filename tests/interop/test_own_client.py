@@ -2,7 +2,6 @@
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,8 @@ from tailrace.model.ids import PartitionName
 from tailrace.ports import TlsFiles, system_ports
 from tailrace.testing import Broker
 from tests.certificates import Authority
+from tests.interop.share_groups import LIMITS, with_cluster
 
-LIMITS = Limits(request_s=10.0, retry_s=30.0)
 COUNT = 500
 PARTITION = PartitionName("t", 0)
 
@@ -35,19 +34,6 @@ def bootstrap(each_bootstrap: str) -> str:
 @pytest.fixture
 def topic() -> PartitionName:
     return PartitionName(f"t-{uuid.uuid4().hex[:8]}", 0)
-
-
-def with_cluster(bootstrap: str, work: Callable[[Cluster], Awaitable[None]]) -> None:
-    async def run() -> None:
-        ports = system_ports()
-        cluster = Cluster(AsyncioDriver(ports.net, ports.clock, ports.random), parse_addresses(bootstrap), LIMITS)
-        try:
-            async with asyncio.timeout(60):
-                await work(cluster)
-        finally:
-            cluster.close()
-
-    asyncio.run(run())
 
 
 async def produce(cluster: Cluster, topic: PartitionName, count: int, **options: object) -> None:
@@ -135,8 +121,7 @@ def test_the_same_calls_without_an_event_loop(bootstrap: str, topic: PartitionNa
 
 def test_tls(tmp_path: Path) -> None:
     authority, stranger = Authority(tmp_path), Authority(tmp_path, "stranger")
-    secured = {"listener_security_protocol_map": "kafka:SSL", "ssl_truststore_location": authority.truststore}
-    with Broker(**secured, ssl_keystore_location=authority.keystore(), ssl_client_auth="required") as broker:  # type: ignore[arg-type]
+    with Broker(**authority.mutual_tls()) as broker:
 
         def cluster_of(truststore: str, keystore: str) -> Cluster:
             ports = system_ports()

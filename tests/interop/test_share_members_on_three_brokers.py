@@ -2,16 +2,16 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
 from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.testing import Cluster
-from tests.interop.client import Client
+from tests.interop.client import Client, Refused
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
-from tests.interop.shapes import TopicPlan
 from tests.interop.share_member import Delivery, ShareMember
 from tests.interop.test_share_members import fill, left, places
 from tests.interop.test_share_members import group as group
@@ -28,6 +28,7 @@ from tests.interop.test_share_topics import test_made_again as test_made_again
 from tests.interop.three_brokers import bootstrap as bootstrap
 from tests.interop.three_brokers import clients as clients
 from tests.interop.three_brokers import three_brokers
+from tests.interop.three_brokers import topic as topic
 
 pytestmark = pytest.mark.long
 
@@ -39,14 +40,6 @@ WITHIN_S = 60.0
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     yield from three_brokers(auto_leader_rebalance_enable=False)
-
-
-@pytest.fixture
-def topic(name: str, bench: Client) -> str:
-    """A topic with one partition and three replicas."""
-    bench.create_topic(name, TopicPlan(replication=3))
-    eventually(lambda: name in bench.list_topics())
-    return name
 
 
 @pytest.fixture
@@ -120,6 +113,30 @@ def test_next_leader(client: Client, topic: str, group: str, bench: Client, clus
                 again = second.drain(4, WITHIN_S)
                 assert [(one.offset, one.times) for one in again] == [(4, 2), (5, 2), (8, 1), (9, 1)]
                 finish(client, group, topic, second)
+        finally:
+            cluster.restart(leader)
+            cluster.wait_until_healthy()
+
+
+@feature(
+    "a leader dies while a member holds records: what it accepts then holds, or the record comes again", "share_member"
+)
+def test_holder(client: Client, topic: str, group: str, bench: Client, cluster: Cluster) -> None:
+    fill(bench, topic, 10)
+    leader = bench.describe_topic(topic).leaders[0]
+    with client.share_member(topic, group, "explicit") as member:
+        held = member.take()
+        cluster.kill(leader)
+        try:
+            member.acknowledge(held)
+            with suppress(Refused):
+                member.commit()
+            until = time.monotonic() + WITHIN_S
+            while left(client.bootstrap, group, topic):
+                assert time.monotonic() < until
+                member.acknowledge(member.poll())
+                with suppress(Refused):
+                    member.commit()
         finally:
             cluster.restart(leader)
             cluster.wait_until_healthy()

@@ -34,6 +34,7 @@ from tests.interop.test_writing import test_order as test_order
 from tests.interop.three_brokers import bootstrap as bootstrap
 from tests.interop.three_brokers import clients as clients
 from tests.interop.three_brokers import three_brokers
+from tests.interop.three_brokers import topic as topic
 
 RACKS = ("r1", "r2", "r3")
 
@@ -42,14 +43,6 @@ RACKS = ("r1", "r2", "r3")
 def cluster() -> Iterator[Cluster]:
     """Leaders stay where they come to be, until somebody asks for an election."""
     yield from three_brokers(racks=RACKS, auto_leader_rebalance_enable=False)
-
-
-@pytest.fixture
-def topic(name: str, bench: Client) -> str:
-    """A topic with one partition and three replicas."""
-    bench.create_topic(name, TopicPlan(replication=3))
-    eventually(lambda: name in bench.list_topics())
-    return name
 
 
 @pytest.fixture

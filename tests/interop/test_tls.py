@@ -23,12 +23,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @pytest.fixture(scope="module")
 def secured(authority: Authority) -> Iterator[Broker]:
     """A broker that only clients with a certificate of the authority can use."""
-    with Broker(
-        listener_security_protocol_map="kafka:SSL",
-        ssl_keystore_location=authority.keystore(),
-        ssl_truststore_location=authority.truststore,
-        ssl_client_auth="required",
-    ) as broker:
+    with Broker(**authority.mutual_tls()) as broker:
         yield broker
 
 

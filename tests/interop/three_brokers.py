@@ -1,6 +1,6 @@
 """For modules whose tests run on three brokers of their own, which they may kill.
 
-Such a module imports the fixtures `bootstrap` and `clients`, and says in a third one which settings its brokers have:
+Such a module imports the fixtures `bootstrap` and `clients`, and says in another one which settings its brokers have:
 
     @pytest.fixture(scope="module")
     def cluster() -> Iterator[Cluster]:
@@ -15,7 +15,8 @@ import pytest
 
 from tailrace.testing import Cluster
 from tests.interop.client import Client
-from tests.interop.conftest import clients_of
+from tests.interop.conftest import clients_of, eventually
+from tests.interop.shapes import TopicPlan
 
 
 def three_brokers(**settings: Any) -> Iterator[Cluster]:
@@ -33,3 +34,11 @@ def bootstrap(cluster: Cluster) -> str:
 @pytest.fixture(scope="module")
 def clients(bootstrap: str) -> Iterator[Callable[[type[Client]], Client]]:
     yield from clients_of(bootstrap)
+
+
+@pytest.fixture
+def topic(name: str, bench: Client) -> str:
+    """A topic with one partition and three replicas."""
+    bench.create_topic(name, TopicPlan(replication=3))
+    eventually(lambda: name in bench.list_topics())
+    return name

@@ -1,5 +1,7 @@
 """Reading and writing go on when a broker is killed in the midst: nothing is lost, nothing comes twice."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,7 +13,10 @@ from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import OffsetRange, fetch
 from tailrace.pipeline.kafka.producer import Producer
 from tailrace.pipeline.kafka.transactions import init_producer_id
+from tailrace.pipeline.sink.progress import read_progress
 from tailrace.testing import Broker
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from tests.pipeline.test_sink import records
 from tests.pipeline.topics import make_topic, numbered, shorten, write
 
@@ -65,3 +70,19 @@ def test_what_is_gone_is_lost(cluster: Cluster, topic: str) -> None:
     wanted = OffsetRange(partition=TopicPartition(topic, 0), start=5, end=30)
     with pytest.raises(DataLost, match="has no offset 5 any more"):
         list(fetch(cluster, wanted, committed=True))
+
+
+def test_a_coordinator_that_is_not_there_yet_is_asked_for_again(
+    broker: Broker, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when its topic is being created, or its leader has just died."""
+    call_any, refusals = cluster.core.call_any, [Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR]
+
+    async def refuse_at_first(request: object) -> Any:
+        if isinstance(request, FindCoordinatorRequest) and refusals:
+            return FindCoordinatorResponse(error_code=refusals.pop())
+        return await call_any(request)
+
+    monkeypatch.setattr(cluster.core, "call_any", refuse_at_first)
+    assert read_progress(cluster, "sink-that-never-wrote") is None
+    assert not refusals

@@ -5,7 +5,7 @@ between two marks, drawn from the code.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
@@ -54,6 +54,17 @@ def carry_out(commands: Mapping[str, Command], stage: Stage, line: str) -> Comma
 def label(state: Enum) -> str:
     """How transcripts and pages call a state: its value, or its name if the value is a number."""
     return state.value if isinstance(state.value, str) else state.name.capitalize()
+
+
+class Writing(Stage, Protocol):
+    lines: list[str]  # what the command has led to
+
+
+def outcome(commands: Mapping[str, Command], silent: Collection[Command], stage: Writing, line: str) -> list[str]:
+    """Carry out a command; the lines that it led to. Only `silent` commands may have none."""
+    stage.lines = []
+    command = carry_out(commands, stage, line)
+    return stage.lines or ([] if command in silent else ["nothing happens"])
 
 
 class Page:

@@ -1,4 +1,4 @@
-"""The state tables of raft, groups, transactions and queues: their transcripts, and the pages that show them.
+"""The state tables of raft, groups, transactions and queues, their transcripts, and the pages of docs that show them.
 
 `python -m tests.unit.test_state_tables` rewrites transcripts and pages; read the difference before committing it.
 """

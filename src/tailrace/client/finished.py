@@ -1,9 +1,9 @@
-"""What the workers of a queue have finished lately: no message is processed again because its acceptance was lost.
+"""What the workers of a queue have finished lately: a message whose acceptance was lost is not processed again.
 
-A worker appends the position of each message that it has processed to the topic `GROUP.finished`, and only then accepts
-the message. Before a message is processed, the worker reads that topic up to its end. So a message is processed again
-only if its worker ended between the work and the append, or if the position was forgotten. Positions are kept for a
-time, and at most `FINISHED_MAX` of them. The topic has one partition, and its records are deleted after twice the time.
+A worker appends the position of each message that it has processed to the topic `GROUP.finished`, and only then
+accepts the message. Before a message is processed, the worker reads that topic up to its end. So a message is
+processed again only if its worker ended between the work and the append, or if the position was forgotten: that is
+bounded by a time and by `FINISHED_MAX`. The topic has one partition and is deleted after twice the time.
 """
 
 import asyncio

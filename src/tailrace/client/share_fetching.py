@@ -248,9 +248,7 @@ class ShareFetching:
         if self._session.is_open:
             with suppress(Retry, ClientError, OSError, TimeoutError):
                 await self._cluster.call(self.address, self._session.close())
-        while len(self._said):
-            self._said.take()
-            self._settle(self._said.abandoned(Error.NETWORK_EXCEPTION), why="the consumer was closed")
+        self._settle(self._said.abandoned(Error.NETWORK_EXCEPTION), why="the consumer was closed")
 
     # Answers
 

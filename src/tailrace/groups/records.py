@@ -6,7 +6,6 @@ value is a tombstone: it deletes what the key names. The values declared here ar
 version. Those of KIP-848 are in `consumer/records.py`, those of KIP-932 in `share/records.py`.
 """
 
-import struct
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
@@ -18,12 +17,9 @@ from tailrace.groups.share.records import ShareKey, ShareValue
 from tailrace.model.ids import NO_ID, Id
 from tailrace.records.record import NewRecord, Record
 from tailrace.wire.compile import decode, encode_into
-from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import Int32, Int64, declaration, record, wire
 from tailrace.wire.schema import struct as part
-from tailrace.wire.stored import UnknownRecord, check_version
-
-NUMBER: Final = struct.Struct(">h")  # a key's type, a value's version
+from tailrace.wire.stored import NUMBER, UnknownRecord, check_version, leading_number
 
 
 @record(type=1, versions="0-1", flexible="none")
@@ -131,14 +127,14 @@ def _numbered(number: int, part: Key | Value) -> bytes:
 
 
 def decode_entry(stored: Record) -> Entry:
-    key_type = _number(stored.key or b"")
+    key_type = leading_number(stored.key or b"")
     if key_type not in KINDS:
         raise UnknownRecord(f"key type {key_type}", _version_if_any(stored), f"key types {', '.join(map(str, KINDS))}")
     key_class, value_class = KINDS[key_type]
     key, _ = decode(key_class, key_type, stored.key or b"", NUMBER.size)
     if stored.value is None:
         return Entry(key, None)
-    version = _number(stored.value)
+    version = leading_number(stored.value)
     check_version(value_class, f"key type {key_type} ({value_class.__name__})", version)
     value, _ = decode(value_class, version, stored.value, NUMBER.size)
     return Entry(key, value)
@@ -146,11 +142,4 @@ def decode_entry(stored: Record) -> Entry:
 
 def _version_if_any(stored: Record) -> int:
     """The version of a record's value; -1 for a tombstone, which has none."""
-    return -1 if stored.value is None else _number(stored.value)
-
-
-def _number(data: bytes) -> int:
-    if len(data) < NUMBER.size:
-        raise WireError(f"record key or value of {len(data)} bytes is too short for its type or version")
-    found: int = NUMBER.unpack_from(data)[0]
-    return found
+    return -1 if stored.value is None else leading_number(stored.value)

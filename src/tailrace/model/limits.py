@@ -29,6 +29,7 @@ FAULT_TEXT_MAX_CHARS: Final = 1_000  # of a fault's message: it may repeat a cli
 REQUESTS_IN_FLIGHT_MAX: Final = 1_000  # per connection: requests without an answer yet, in request order
 FETCH_SESSIONS_MAX: Final = 1_000
 FETCH_SESSION_PARTITIONS_MAX: Final = 100_000  # in all sessions together
+SHARE_SESSION_PARTITIONS_MAX: Final = 2_000  # of one session; each request looks at all of them
 FETCH_SESSION_KEPT_S: Final = 120  # a session used within this time is not evicted for another
 FETCH_WAIT_MAX_MS: Final = 300_000  # a disconnected client may not be noticed before its Fetch is answered
 FETCH_ANSWER_MAX_BYTES: Final = 55 * MiB

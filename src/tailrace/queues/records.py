@@ -7,7 +7,6 @@ of a snapshot without a value is a tombstone: it deletes the state.
 `not_before` is a field of Tailrace, in a tag that other readers skip.
 """
 
-import struct
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -20,9 +19,8 @@ from tailrace.wire.compile import decode, encode
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import Int8, Int16, Int32, Int64, declaration, record, wire
 from tailrace.wire.schema import struct as part
-from tailrace.wire.stored import UnknownRecord, check_version
+from tailrace.wire.stored import NUMBER, UnknownRecord, check_version, leading_number
 
-NUMBER: Final = struct.Struct(">h")  # a key's type, a value's version
 STATES: Final = frozenset(DeliveryState)
 
 
@@ -106,25 +104,18 @@ def encode_entry(entry: Entry, level: int, timestamp_ms: int) -> NewRecord:
 
 
 def decode_entry(stored: Record) -> Entry:
-    key_type = _number(stored.key or b"")
+    key_type = leading_number(stored.key or b"")
     if key_type not in KINDS:
-        version = -1 if stored.value is None else _number(stored.value)
+        version = -1 if stored.value is None else leading_number(stored.value)
         raise UnknownRecord(f"key type {key_type}", version, f"key types {', '.join(map(str, KINDS))}")
     key_class, value_class = KINDS[key_type]
     key, _ = decode(key_class, key_type, stored.key or b"", NUMBER.size)
     if stored.value is None:
         return Entry(key, None)
-    version = _number(stored.value)
+    version = leading_number(stored.value)
     check_version(value_class, value_class.__name__, version)
     value, _ = decode(value_class, version, stored.value, NUMBER.size)
     unknown = [one.delivery_state for one in value.state_batches if one.delivery_state not in STATES]
     if unknown:
         raise WireError(f"record at offset {stored.offset} has unknown delivery state {unknown[0]}")
     return Entry(key, value)
-
-
-def _number(data: bytes) -> int:
-    if len(data) < NUMBER.size:
-        raise WireError(f"record key or value of {len(data)} bytes is too short for its type or version")
-    found: int = NUMBER.unpack_from(data)[0]
-    return found

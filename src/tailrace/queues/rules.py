@@ -18,7 +18,11 @@ class ShareRules:
         if not self.backoff_ms:
             return 0
         grown = self.backoff_ms * self.backoff_multiplier ** min(count - 1, 64)
-        return int(min(grown, max(self.backoff_max_ms, self.backoff_ms)))
+        return int(min(grown, self.backoff_longest_ms))
+
+    @property
+    def backoff_longest_ms(self) -> int:
+        return max(self.backoff_max_ms, self.backoff_ms) if self.backoff_ms else 0
 
     def isolated(self, count: int, wanted: int) -> int | None:
         """How many neighbours that were delivered `count` times may travel together; None: any number.

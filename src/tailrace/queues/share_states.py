@@ -19,7 +19,7 @@ There is a snapshot when the state begins, and then after every `UPDATES_PER_SNA
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn
 
 from tailrace.model.alarms import Alarms
@@ -219,15 +219,7 @@ def _check_batches(key: ShareKey, batches: Sequence[StateBatch]) -> None:
 
 def _copy(known: StoredShare) -> StoredShare:
     """A copy for the next snapshot."""
-    return StoredShare(
-        state_epoch=known.state_epoch,
-        leader_epoch=known.leader_epoch,
-        start=known.start,
-        complete_count=known.complete_count,
-        batches=list(known.batches),
-        snapshot_epoch=known.snapshot_epoch + 1,
-        created_ms=known.created_ms,
-    )
+    return replace(known, batches=list(known.batches), snapshot_epoch=known.snapshot_epoch + 1, updates=0)
 
 
 def _snapshot(key: ShareKey, state: StoredShare, turn: ShareTurn) -> Entry:

@@ -143,5 +143,17 @@ class Synced:
     last_epoch: int
     durable: Offset
 
+    @classmethod
+    def of(cls, fetch: Fetched) -> "Synced":
+        """The report of an fsync while this fetch waits at the leader."""
+        return cls(
+            peer=fetch.peer,
+            to=fetch.to,
+            epoch=fetch.epoch,
+            end=fetch.end,
+            last_epoch=fetch.last_epoch,
+            durable=fetch.durable,
+        )
+
 
 Message = VoteRequest | VoteAnswer | BeginEpoch | EndEpoch | EpochSeen | Fetched | FetchAnswer | Synced

@@ -8,7 +8,6 @@ metadata.version), which supports transactions v2, and read in both versions.
 only, so a producer that missed an answer is fenced after a failover there, and not here.
 """
 
-import struct
 from typing import Final, NamedTuple
 
 from tailrace.cluster.features import record_version
@@ -18,9 +17,8 @@ from tailrace.wire.compile import decode, encode
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import Int8, Int16, Int32, Int64, record, wire
 from tailrace.wire.schema import struct as part
-from tailrace.wire.stored import UnknownRecord, check_version
+from tailrace.wire.stored import NUMBER, UnknownRecord, check_version, leading_number
 
-VERSION_LAYOUT: Final = struct.Struct(">h")
 KEY_VERSION: Final = 0
 
 
@@ -66,28 +64,21 @@ class Entry(NamedTuple):
 def encode_entry(entry: Entry, level: int, timestamp_ms: int) -> NewRecord:
     """The record of an entry at a level of metadata.version."""
     version = record_version(level, TransactionLogValue.__name__)
-    key = VERSION_LAYOUT.pack(KEY_VERSION) + encode(entry.key, KEY_VERSION)
-    value = None if entry.value is None else VERSION_LAYOUT.pack(version) + encode(entry.value, version)
+    key = NUMBER.pack(KEY_VERSION) + encode(entry.key, KEY_VERSION)
+    value = None if entry.value is None else NUMBER.pack(version) + encode(entry.value, version)
     return NewRecord(key=key, value=value, timestamp=timestamp_ms)
 
 
 def decode_entry(stored: Record) -> Entry:
-    version = _version(stored.key or b"")
+    version = leading_number(stored.key or b"")
     if version != KEY_VERSION:
         raise UnknownRecord("key", version, f"version {KEY_VERSION}")
-    key, _ = decode(TransactionLogKey, version, stored.key or b"", VERSION_LAYOUT.size)
+    key, _ = decode(TransactionLogKey, version, stored.key or b"", NUMBER.size)
     if stored.value is None:
         return Entry(key, None)
-    value_version = _version(stored.value)
+    value_version = leading_number(stored.value)
     check_version(TransactionLogValue, TransactionLogValue.__name__, value_version)
-    value, _ = decode(TransactionLogValue, value_version, stored.value, VERSION_LAYOUT.size)
+    value, _ = decode(TransactionLogValue, value_version, stored.value, NUMBER.size)
     if value.transaction_status not in STATES_BY_NUMBER:
         raise WireError(f"record at offset {stored.offset} has unknown state {value.transaction_status}")
     return Entry(key, value)
-
-
-def _version(data: bytes) -> int:
-    if len(data) < VERSION_LAYOUT.size:
-        raise WireError(f"record key or value of {len(data)} bytes is too short for its version")
-    found: int = VERSION_LAYOUT.unpack_from(data)[0]
-    return found

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from tailrace.model.limits import ARRAY_MAX_ELEMENTS, CLIENT_TEXT_MAX_BYTES, TAGGED_FIELDS_MAX
+from tailrace.records.varints import unsigned_varint
 
 VARINT_MAX_BYTES: Final = 5
 UINT32_MAX: Final = 2**32 - 1
@@ -29,12 +30,7 @@ def uvarint(value: int) -> bytes:
         return bytes((value,))
     if value > UINT32_MAX:
         raise WireError(f"{value} does not fit into a 32-bit varint")
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return unsigned_varint(value)
 
 
 def read_uvarint(view: memoryview, position: int) -> tuple[int, int]:

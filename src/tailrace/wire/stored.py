@@ -8,6 +8,7 @@ when every broker can read it (`cluster.features`).
 """
 
 from collections.abc import Mapping
+from struct import Struct
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from tailrace.wire.primitives import WireError, read_uvarint, uvarint
 from tailrace.wire.schema import declaration
 
 FRAME_VERSION: Final = 1
+NUMBER: Final = Struct(">h")  # in Kafka's own format: a key's type, a value's version
 
 
 class UnknownRecord(WireError):
@@ -42,6 +44,14 @@ def encode_record(value: object, version: int) -> bytes:
     out = bytearray(uvarint(FRAME_VERSION) + uvarint(declaration(type(value)).number) + uvarint(version))
     encode_into(out, value, version)
     return bytes(out)
+
+
+def leading_number(data: bytes) -> int:
+    """The number that a key or a value in Kafka's own format begins with: its type or version."""
+    if len(data) < NUMBER.size:
+        raise WireError(f"record key or value of {len(data)} bytes is too short for its type or version")
+    found: int = NUMBER.unpack_from(data)[0]
+    return found
 
 
 def check_version(cls: type, kind: str, version: int) -> None:

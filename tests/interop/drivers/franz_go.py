@@ -2,6 +2,7 @@
 
 A static member of the consumer protocol that leaves for a while does not say its instance id (1.22). Kafka refuses
 that, and so do we: it counts as one that fell silent, and can come back only when its session is over.
+A member of a share group does not take up a topic that is deleted and made again (1.22), not with Kafka either.
 """
 
 from tests.interop import toolchains

@@ -40,6 +40,9 @@ func share(arguments []string) error {
 		kgo.FetchMaxWait(200*time.Millisecond),
 		kgo.MetadataMaxAge(500*time.Millisecond),
 	)
+	if !own.implicit { // no more than a poll asks for
+		options = append(options, kgo.MaxConcurrentFetches(0))
+	}
 	if arguments[3] == "single" {
 		options = append(options, kgo.ShareMaxRecords(1), kgo.ShareMaxRecordsStrict())
 	}

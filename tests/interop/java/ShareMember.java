@@ -35,6 +35,7 @@ public final class ShareMember {
         settings.remove("enable.auto.commit");
         settings.put("group.id", arguments[2]);
         settings.put("metadata.max.age.ms", 500);
+        settings.put("allow.auto.create.topics", false);
         settings.put("share.acknowledgement.mode", arguments[3].equals("implicit") ? "implicit" : "explicit");
         if (arguments[3].equals("single")) {
             settings.put("share.acquire.mode", "record_limit");

@@ -17,7 +17,6 @@ from tailrace.wire.errors import Error
 from tailrace.wire.framing import LENGTH_BYTES, LENGTH_LAYOUT, FramedProtocol, FrameError
 from tailrace.wire.headers import read_request_header, response_header
 from tailrace.wire.messages import MESSAGES
-from tailrace.wire.messages import share_group_heartbeat as shared
 from tailrace.wire.messages.api_versions import ApiRange, ApiVersionsResponse
 from tailrace.wire.messages.consumer_group_heartbeat import Assignment, ConsumerGroupHeartbeatResponse, OwnedTopic
 from tailrace.wire.messages.fetch import FetchResponse, PartitionFetched, TopicFetched
@@ -41,6 +40,7 @@ from tailrace.wire.messages.share_fetch import (
     ShareFetchResponse,
     TopicShareFetched,
 )
+from tailrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
 from tailrace.wire.messages.sync_group import SyncGroupResponse
 
 PORT: Final = 9092
@@ -216,10 +216,10 @@ class Misbehaving:
         """Answers to a member of a share group: records that were not asked for, ranges that cannot be."""
         match name:
             case "ShareGroupHeartbeat":
-                assigned = shared.Assignment(
-                    topic_partitions=(shared.AssignedTopic(topic_id=self.rng.choice(TOPIC_IDS), partitions=(0,)),)
+                assigned = Assignment(
+                    topic_partitions=(OwnedTopic(topic_id=self.rng.choice(TOPIC_IDS), partitions=(0,)),)
                 )
-                return shared.ShareGroupHeartbeatResponse(
+                return ShareGroupHeartbeatResponse(
                     error_code=code,
                     member_epoch=self.rng.choice([-1, 0, 1, 2]),
                     heartbeat_interval_ms=self.rng.choice([-1, 0, 500]),

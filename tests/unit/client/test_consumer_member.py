@@ -15,8 +15,8 @@ from tailrace.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     OwnedTopic,
 )
+from tests.unit.client.heartbeat_answers import T, heartbeat_answer
 
-T = Id(b"t" * 16)
 FIRST, SECOND, THIRD = (PartitionName("t", number) for number in range(3))
 TOPICS = {"t": TopicSeen(T, 3)}
 
@@ -34,15 +34,8 @@ def sent(member: ConsumerMember, now: float) -> ConsumerGroupHeartbeatRequest:
 
 
 def answer(member: ConsumerMember, now: float, *assigned: int, epoch: int = 1, changed: bool = True) -> Events:
-    """The coordinator's answer with this assignment, if it changed."""
-    topics = (OwnedTopic(topic_id=T, partitions=assigned),) if assigned else ()
-    assignment = Assignment(topic_partitions=topics) if changed else None
-    return member.answered(
-        ConsumerGroupHeartbeatResponse(
-            member_id="m", member_epoch=epoch, heartbeat_interval_ms=1000, assignment=assignment
-        ),
-        now,
-    )
+    response = heartbeat_answer(ConsumerGroupHeartbeatResponse, *assigned, epoch=epoch, changed=changed)
+    return member.answered(response, now)
 
 
 def owned(request: ConsumerGroupHeartbeatRequest) -> list[int] | None:

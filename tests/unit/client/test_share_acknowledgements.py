@@ -78,12 +78,12 @@ def test_a_leader_that_moved_has_lost_its_locks() -> None:
     assert settled.error is Error.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_request_without_response_is_not_repeated() -> None:
+def test_without_a_response_nothing_is_repeated_and_nothing_more_is_sent() -> None:
     said = deciding(1, 2)
     said.take()
     said.add(P, Decision(3, Outcome.ACCEPT, LATER))
-    assert [one.decision.offset for one in said.abandoned(Error.NETWORK_EXCEPTION)] == [1, 2]
-    assert ranges(said.take()) == [(3, 3, (1,))]
+    assert [one.decision.offset for one in said.abandoned(Error.NETWORK_EXCEPTION)] == [1, 2, 3]
+    assert said.take() == {}
 
 
 def test_a_request_that_was_refused_as_a_whole_is_repeated() -> None:

@@ -17,6 +17,7 @@ from tailrace.testing.simulation import World
 from tailrace.wire.errors import Error
 from tailrace.wire.messages import MESSAGES
 from tailrace.wire.messages.api_versions import ApiRange, ApiVersionsResponse
+from tailrace.wire.messages.consumer_group_heartbeat import Assignment, OwnedTopic
 from tailrace.wire.messages.find_coordinator import FindCoordinatorResponse
 from tailrace.wire.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
 from tailrace.wire.messages.metadata import BrokerMetadata, MetadataResponse, PartitionMetadata, TopicMetadata
@@ -31,7 +32,7 @@ from tailrace.wire.messages.share_fetch import (
     ShareFetchResponse,
     TopicShareFetched,
 )
-from tailrace.wire.messages.share_group_heartbeat import AssignedTopic, Assignment, ShareGroupHeartbeatResponse
+from tailrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
 from tests.unit.client.misbehaving import BEHAVIOURS, PORT, TOPIC_ID, Misbehaving
 from tests.unit.client.simulated_client import SimulatedClient
 
@@ -66,7 +67,7 @@ class Scripted(Misbehaving):
             case "FindCoordinator":
                 return FindCoordinatorResponse(node_id=1, host="h1", port=PORT)
             case "ShareGroupHeartbeat":
-                assigned = Assignment(topic_partitions=(AssignedTopic(topic_id=TOPIC_ID, partitions=(0,)),))
+                assigned = Assignment(topic_partitions=(OwnedTopic(topic_id=TOPIC_ID, partitions=(0,)),))
                 return ShareGroupHeartbeatResponse(member_epoch=1, heartbeat_interval_ms=500, assignment=assigned)
         self.seen.append((number, request))
         if self.script:
@@ -248,6 +249,18 @@ def test_a_broker_that_leads_no_partition_any_more_gets_no_share_of_the_demand()
         brokers.script += [moved, fetched(0), fetched(1), fetched(2)]
         assert [(await one(consumer)).offset for _ in range(3)] == [0, 1, 2]
         assert [number for number, _ in brokers.seen] == [1, 2, 2, 2]
+
+    play(work)
+
+
+def test_nothing_can_be_acknowledged_to_a_broker_that_is_gone() -> None:
+    async def work(consumer: ShareConsumer, brokers: Scripted) -> None:
+        brokers.script += [fetched(0, 1)]
+        messages = await consumer.poll(2, 10.0)
+        brokers.weights = [float(one == "closes") for one in BEHAVIOURS]
+        for message in messages:
+            with pytest.raises(NotAcknowledged, match=f"cannot accept offset {message.offset} of t-0"):
+                await consumer.settle(message)
 
     play(work)
 

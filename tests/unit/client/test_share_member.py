@@ -5,16 +5,14 @@ import pytest
 from tailrace.client.faults import Refused
 from tailrace.client.groups.member import Event, Events, Identity, MemberOptions, TopicSeen
 from tailrace.client.groups.share_member import ShareMember
-from tailrace.model.ids import Id, PartitionName
+from tailrace.model.ids import PartitionName
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.share_group_heartbeat import (
-    AssignedTopic,
-    Assignment,
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from tests.unit.client.heartbeat_answers import T, heartbeat_answer
 
-T = Id(b"t" * 16)
 FIRST, SECOND = PartitionName("t", 0), PartitionName("t", 1)
 TOPICS = {"t": TopicSeen(T, 2)}
 
@@ -30,14 +28,8 @@ def sent(member: ShareMember, now: float) -> ShareGroupHeartbeatRequest:
 
 
 def answer(member: ShareMember, now: float, *assigned: int, epoch: int = 1, changed: bool = True) -> Events:
-    topics = (AssignedTopic(topic_id=T, partitions=assigned),) if assigned else ()
-    assignment = Assignment(topic_partitions=topics) if changed else None
-    return member.answered(
-        ShareGroupHeartbeatResponse(
-            member_id="m", member_epoch=epoch, heartbeat_interval_ms=1000, assignment=assignment
-        ),
-        now,
-    )
+    response = heartbeat_answer(ShareGroupHeartbeatResponse, *assigned, epoch=epoch, changed=changed)
+    return member.answered(response, now)
 
 
 def test_it_joins_with_its_topics_and_then_says_only_that_it_is_there() -> None:

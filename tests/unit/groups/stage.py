@@ -6,6 +6,7 @@ One coordinator, one group `g`, one command at a time. The records of a turn are
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tailrace.groups.any_group import AnyGroup
 from tailrace.groups.groups import Groups
 from tailrace.groups.requests import JoinRequest, MemberId
 from tailrace.groups.turn import GroupTurn, Rules
@@ -75,6 +76,12 @@ class GroupStage:
                     lines = list(self.lines)
                     self.stay_alive(name)
                     self.lines = lines
+
+    def shown_group(self) -> AnyGroup | None:
+        """The group, after a line with its kind and state."""
+        group = self.groups.groups.get(GROUP_ID)
+        self.lines.append("no group" if group is None else f"{group.kind} group, {group.state.value}")
+        return group
 
     def show_offsets(self) -> None:
         for place, one in self.groups.committed(GROUP_ID).items():

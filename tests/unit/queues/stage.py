@@ -1,7 +1,8 @@
 """The runner of the transcripts of queues: one share partition at its leader, one command at a time.
 
-What takes effect at once is stored at once; an acknowledgement waits until the transcript says that it is written. The
-next leader loads what was stored, as the share coordinator keeps it: per offset the highest delivery count wins.
+What takes effect at once is stored at once; an acknowledgement waits until the transcript says that it is written.
+The next leader loads what was stored, as the share coordinator keeps it: per offset the latest of the highest
+delivery count.
 """
 
 from collections.abc import Callable, Sequence

@@ -10,12 +10,13 @@ from random import Random
 from tailrace.model.ids import BrokerId
 from tailrace.raft.effects import Effects
 from tailrace.raft.events import AddVoter, Event, LeaderDisconnected, RemoveVoter, Transfer
+from tailrace.raft.messages import Synced
 from tailrace.raft.replica import Replica
 from tailrace.raft.roles import Role
 from tailrace.raft.timing import Timing
 from tailrace.raft.voters import Voter
 from tests.unit.raft.invariants import Invariants, Violated
-from tests.unit.raft.minimal_shell import Disk, Envelope, Member, synced, voter
+from tests.unit.raft.minimal_shell import Disk, Envelope, Member, voter
 
 IN_FLIGHT_MAX = 40
 LATE_MAX = 60
@@ -124,7 +125,7 @@ class History:
         self._check(member)
         fetch = member.replica.fetch()
         if fetch is not None:
-            member.post(Envelope(synced(fetch)))
+            member.post(Envelope(Synced.of(fetch)))
 
     def finish_vote(self) -> None:
         for member in self._alive():

@@ -53,18 +53,6 @@ def voter(broker: int, disk: int = 0) -> Voter:
     return Voter(broker=BrokerId(broker), directory=Id(bytes([broker, disk]) + bytes(14)))
 
 
-def synced(fetch: Fetched) -> Synced:
-    """The message that reports an fsync while this fetch waits at the leader."""
-    return Synced(
-        peer=fetch.peer,
-        to=fetch.to,
-        epoch=fetch.epoch,
-        end=fetch.end,
-        last_epoch=fetch.last_epoch,
-        durable=fetch.durable,
-    )
-
-
 Observer = Callable[["Member", Event, Effects], None]
 
 

@@ -11,9 +11,10 @@ from tailrace.model.ids import BrokerId, Epoch
 from tailrace.raft.effects import Effects, Vote
 from tailrace.raft.events import AddVoter, Campaign, Event, LeaderDisconnected, RemoveVoter, Repaired, Resign, Transfer
 from tailrace.raft.leading import has_quorum
+from tailrace.raft.messages import Synced
 from tailrace.raft.roles import Move
 from tailrace.raft.voters import NO_VOTER, Voter
-from tests.unit.raft.minimal_shell import Disk, Entry, Envelope, Member, synced, voter
+from tests.unit.raft.minimal_shell import Disk, Entry, Envelope, Member, voter
 from tests.unit.raft.transcript_lines import described, name, names
 from tests.unit.state_tables import Command, carry_out
 
@@ -138,7 +139,7 @@ class Stage:
         self._write_high_watermark(member, before)
         fetch = member.replica.fetch()
         if fetch is not None and member.disk.durable > durable:  # its next fetch may be waiting at the leader
-            self.mail.append(Envelope(synced(fetch)))
+            self.mail.append(Envelope(Synced.of(fetch)))
 
     def slow_votes(self, one: str) -> None:
         self.members[int(one)].slow_votes = True

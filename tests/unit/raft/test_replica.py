@@ -9,11 +9,20 @@ from tailrace.model.ids import Epoch, Offset
 from tailrace.raft.effects import Vote
 from tailrace.raft.events import Campaign, Tick, VotersAppended, VoteStored
 from tailrace.raft.leading import has_quorum
-from tailrace.raft.messages import BeginEpoch, EpochEnd, EpochSeen, FetchAnswer, Fetched, VoteAnswer, VoteRequest
+from tailrace.raft.messages import (
+    BeginEpoch,
+    EpochEnd,
+    EpochSeen,
+    FetchAnswer,
+    Fetched,
+    Synced,
+    VoteAnswer,
+    VoteRequest,
+)
 from tailrace.raft.replica import Replica, Role
 from tailrace.raft.state import Inconsistent
 from tailrace.raft.voters import NO_VOTER, Voter, VoterHistory
-from tests.unit.raft.minimal_shell import synced, voter
+from tests.unit.raft.minimal_shell import voter
 
 ONE, TWO, THREE, FOUR = voter(1), voter(2), voter(3), voter(4)
 ALL_THREE = (ONE, TWO, THREE)
@@ -122,7 +131,7 @@ def test_a_sync_report_counts_only_for_the_log_it_names() -> None:
     led.epochs.begin(5, 10)
     led.progress(12, 12)
     led.step(replace(fetch(TWO, 12), durable=Offset(10), last_epoch=5), now=0.1)
-    report = synced(replace(fetch(TWO, 12), durable=Offset(12)))
+    report = Synced.of(replace(fetch(TWO, 12), durable=Offset(12)))
     assert led.step(report, now=0.1).committed is None
     assert led.step(replace(report, last_epoch=5), now=0.1).committed == 12
 

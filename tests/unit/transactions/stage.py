@@ -16,7 +16,7 @@ from tailrace.transactions.transaction import LAST_EPOCH, NOTHING, Producer, Tra
 from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, Rules, TransactionTurn
 from tailrace.wire.faults import error_of
-from tests.unit.state_tables import Command, carry_out
+from tests.unit.state_tables import Command, outcome
 
 T = TypeVar("T")
 TRANSACTIONAL_ID = "x"
@@ -40,9 +40,7 @@ class Stage:
         self.lines: list[str] = []
 
     def play(self, line: str) -> list[str]:
-        self.lines = []
-        command = carry_out(commands, self, line)
-        return self.lines or ([] if command in WITHOUT_OUTCOME else ["nothing happens"])
+        return outcome(commands, WITHOUT_OUTCOME, self, line)
 
     # Producers
 

@@ -114,6 +114,11 @@ class PartitionCoordinator(Generic[M, U]):
         """Whether this broker leads the partition, even if the machine is still being loaded."""
         return self._term.partition.leads
 
+    @property
+    def machine(self) -> M | None:
+        """The state machine; None while this broker does not serve it."""
+        return None if self._term.runtime is None else self._term.runtime.machine
+
     def leader_changed(self) -> None:
         self._term.leader_changed()
 

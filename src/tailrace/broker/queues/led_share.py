@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from tailrace.broker.partitions.partition import Partition
@@ -10,6 +10,7 @@ from tailrace.broker.queues.state_calls import ShareStates
 from tailrace.log.log import Read
 from tailrace.log.state.aborted_index import Aborted
 from tailrace.model.faults import Fault, FencedLeaderEpoch, FencedStateEpoch, InvalidRequest, NotLeader
+from tailrace.model.limits import KiB
 from tailrace.model.share_settings import ShareSettings
 from tailrace.ports import Clock
 from tailrace.ports.disk import Buffer
@@ -30,7 +31,12 @@ from tailrace.records.opened import batches
 
 logger: Final = logging.getLogger(__name__)
 
-REDELIVERY_READ_BYTES: Final = 64 * 1024  # records that come back lie scattered: read little at a time
+READ_MIN_BYTES: Final = KiB  # the log is read in pieces: how many bytes the wanted records take is not known
+READ_FIRST_BYTES: Final = 64 * KiB  # at most; also of records that come back, which lie scattered
+READ_BYTES_PER_RECORD: Final = 128  # a guess for the first piece; each piece is larger than the one before
+READ_GROWTH: Final = 4
+PROGRESS_STORED_AFTER_S: Final = 1.0
+STORE_RETRY_S: Final = 1.0  # of what dead letters wait for; each attempt has retries of its own
 DEAD_LETTER_RETRY_MIN_S: Final = 0.1
 DEAD_LETTER_RETRY_MAX_S: Final = 10.0
 FENCED: Final = (FencedLeaderEpoch, FencedStateEpoch, InvalidRequest)  # the state was taken over, reset or deleted
@@ -59,6 +65,13 @@ class Taken(NamedTuple):
         return sum(map(len, self.records))
 
 
+class Passed(NamedTuple):
+    """A batch that was offered to the state machine."""
+
+    batch: memoryview
+    header: BatchHeader
+
+
 class DeadLetterWriter(Protocol):
     async def write(self, key: ShareKey, partition: Partition, letter: DeadLetter, settings: ShareSettings) -> None:
         """Copy records to the dead letter topic; returns when the copies are committed. Raises a fault if it could
@@ -83,7 +96,6 @@ class LedShare:
         self.epoch = partition.epoch  # it serves in this leader epoch only
         self.used_at = clock.monotonic()
         self._state_epoch = state.state_epoch
-        self._told = state.start, state.complete_count  # how far it is, as the share coordinator was told
         self._states = states
         self._settings = settings
         self._clock = clock
@@ -93,6 +105,8 @@ class LedShare:
         self._watchers: dict[Callable[[], None], None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
+        self._stored_progress = state.start, state.complete_count
+        self._progress_timer: asyncio.TimerHandle | None = None
         self._closed = False
         self._was_full = False
         self._rules = settings(), rules_of(settings())
@@ -110,6 +124,27 @@ class LedShare:
         return not (self._watchers or machine.locked or machine.condemned)
 
     @property
+    def machine(self) -> SharePartition:
+        return self._machine
+
+    @property
+    def waiting(self) -> Collection[Callable[[], None]]:
+        """Those to be told when there may be more to acquire."""
+        return self._watchers
+
+    @property
+    def readable(self) -> int:
+        """The offset at which members stop to read."""
+        return self.partition.readable(committed=self._settings().read_committed)
+
+    @property
+    def rules(self) -> ShareRules:
+        settings = self._settings()
+        if self._rules[0] is not settings:
+            self._rules = settings, rules_of(settings)
+        return self._rules[1]
+
+    @property
     def lock_ms(self) -> int:
         return self._settings().record_lock_duration_ms
 
@@ -117,6 +152,8 @@ class LedShare:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
+        if self._progress_timer is not None:
+            self._progress_timer.cancel()
         self._notify()
 
     # Watching
@@ -149,63 +186,67 @@ class LedShare:
     async def take(self, member: str, options: TakeOptions) -> Taken:
         """Acquire what is available now, within the limits."""
         self._require_current()
-        self.used_at = self._clock.monotonic()
         turn = self._turn()
+        self.used_at = turn.now
         self._machine.tick(turn)
         self._machine.trim(self.partition.log.start, turn)
-        self._done(turn)
         acquired: list[Acquired] = []
         found: list[Buffer] = []
-        room, size, offset, more = options.records, 0, 0, True
-        committed = self._settings().read_committed
-        while more and room > 0 and size < options.max_bytes:
-            turn = self._turn()
-            wanted = self._machine.wanted(offset, turn)
-            if wanted is None or wanted >= self.partition.readable(committed=committed):
-                break
-            fresh = wanted >= self._machine.end
-            max_bytes = options.max_bytes - size if fresh else min(options.max_bytes - size, REDELIVERY_READ_BYTES)
-            read = self._read(wanted, max_bytes, committed)
-            if read is None:
-                read = await self._read_cold(wanted, max_bytes, committed)
-                self._require_current()
-                turn = self._turn()
-            (data, offset), aborted = read
-            if not data:
-                break
-            headers = [header for _, header in batches(data)]
-            spans = [Span(one.base_offset, one.last_offset, _deliverable(one, aborted)) for one in headers]
-            before = len(acquired)
-            had = acquired[-1] if acquired else None
-            more = self._machine.acquire(member, wanted, spans, room, acquired, turn, exact=options.exact)
+        room, left, offset, more = options.records, options.max_bytes, 0, True
+        piece = max(READ_MIN_BYTES, min(READ_BYTES_PER_RECORD * room, READ_FIRST_BYTES))
+        committed = self._rules[0].read_committed
+        try:
+            while more and room > 0 and left > 0:
+                wanted = self._machine.wanted(offset, turn)
+                if wanted is None or wanted >= self.partition.readable(committed=committed):
+                    break
+                read = self._read(wanted, min(piece, left), committed)
+                if read is None:
+                    self._done(turn)
+                    turn = self._turn()  # nothing is carried out twice if the read fails
+                    read = await self._read_cold(wanted, min(piece, left), committed)
+                    self._require_current()
+                    turn = self._turn()
+                (data, offset), aborted = read
+                if not data or (found and len(data) > left):
+                    break
+                passed: list[Passed] = []
+                had = acquired[-1:]
+                before = len(acquired)
+                spans = _spans(data, aborted, passed)
+                more = self._machine.acquire(member, wanted, spans, room, acquired, turn, exact=options.exact)
+                new = acquired[before:] if had == acquired[before - 1 : before] else acquired[before - 1 :]
+                if new:
+                    found.append(_overlapping(data, passed, new))
+                    left -= len(found[-1])
+                    room = options.records - sum(one.last - one.first + 1 for one in acquired)
+                if offset >= self._machine.end:
+                    piece *= READ_GROWTH  # records that come back lie scattered; new ones do not
+        finally:
             self._done(turn)
-            new = acquired[before:] if had is None or acquired[before - 1] == had else acquired[before - 1 :]
-            if new:
-                taken = _overlapping(data, new)
-                found.append(taken)
-                size += len(taken)
-                room = options.records - sum(one.last - one.first + 1 for one in acquired)
         self._tell_if_full()
-        self._store_progress()
         return Taken(found, acquired)
 
-    async def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement]) -> None:
-        """Returns when the acknowledgements are durable; after a fault none of them counts."""
+    def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement]) -> Awaitable[None]:
+        """Decide now what becomes of these records: what the member acquires from now on is not meant. Returns when
+        that is durable; after a fault none of the acknowledgements counts."""
         self._require_current()
-        self.used_at = self._clock.monotonic()
         turn = self._turn()
+        self.used_at = turn.now
         self._machine.tick(turn)
-        self._done(turn)
-        turn = self._turn()
-        write = self._machine.acknowledge(member, acknowledged, turn)
-        self._done(turn)
+        try:
+            write = self._machine.acknowledge(member, acknowledged, turn)
+        finally:
+            self._done(turn)
+        return self._finish(write)
+
+    async def _finish(self, write: Write) -> None:
         if not write.batches:
             return
-        fault = await self._store(write.batches, self._progress(write))
+        fault = await self._store(write.batches, self._machine.progress(write))
         turn = self._turn()
         self._machine.written(write, turn, ok=fault is None)
         self._done(turn)
-        self._store_progress()
         self._notify()
         if fault is not None:
             raise fault
@@ -229,18 +270,16 @@ class LedShare:
     # Effects
 
     def _turn(self) -> DeliveryTurn:
-        settings = self._settings()
-        if self._rules[0] is not settings:
-            self._rules = settings, rules_of(settings)
-        return DeliveryTurn(self._clock.monotonic(), self._clock.wall_ms(), self._rules[1])
+        return DeliveryTurn(self._clock.monotonic(), self._clock.wall_ms(), self.rules)
 
     def _done(self, turn: DeliveryTurn) -> None:
         """Carry out the effects of a turn."""
         if turn.changed:
-            self._spawn(self._store_later(turn.changed, self._progress()))
-        for letter in turn.dead_letters:
-            self._spawn(self._write_dead_letter(letter))
+            self._spawn(self._store_later(turn.changed, self._machine.progress(), turn.dead_letters))
+        else:
+            self._write_dead_letters(turn.dead_letters)
         self._set_timer(turn)
+        self._store_progress_soon()
 
     def _set_timer(self, turn: DeliveryTurn) -> None:
         lock_end, wakes_ms = self._machine.alarm
@@ -257,23 +296,41 @@ class LedShare:
         self._timer_at = at
         self._timer = asyncio.get_running_loop().call_later(max(0.0, at - turn.now), self._tick)
 
-    async def _store_later(self, changed: Sequence[StateBatch], progress: tuple[int, int]) -> None:
-        """Store what has taken effect. If that fails, a new leader may repeat deliveries or count one less."""
+    def _store_progress_soon(self) -> None:
+        """Writes that overlap do not count what the others finish, and offsets without a record finish without a
+        write. So a while after the last write the progress is stored once more, if it is not what was stored."""
+        if self._progress_timer is None and self.is_current and self._machine.progress() != self._stored_progress:
+            loop = asyncio.get_running_loop()
+            self._progress_timer = loop.call_later(PROGRESS_STORED_AFTER_S, self._store_progress, self._stored_progress)
+
+    def _store_progress(self, stored_before: tuple[int, int]) -> None:
+        self._progress_timer = None
+        if not self.is_current:
+            return
+        progress = self._machine.progress()
+        if stored_before != self._stored_progress:
+            self._store_progress_soon()
+        elif progress != self._stored_progress:
+            self._spawn(self._store_later((), progress))
+
+    async def _store_later(
+        self, changed: Sequence[StateBatch], progress: tuple[int, int], letters: Sequence[DeadLetter] = ()
+    ) -> None:
+        """Store what has taken effect. If that fails, a new leader may repeat deliveries or count one less; so dead
+        letters are written only after it is stored, or the new leader would deliver records that have one."""
         fault = await self._store(changed, progress)
         if fault is not None and self.is_current:
             logger.warning("share group %s: cannot store released records: %s", self.key, fault)
+        while fault is not None and letters and self.is_current:
+            await asyncio.sleep(STORE_RETRY_S)
+            fault = await self._store(changed, progress)
+        self._store_progress_soon()
+        if fault is None:
+            self._write_dead_letters(letters)
 
-    def _store_progress(self) -> None:
-        """Store how far it is, unless the acknowledgement of a locked record will do so. Writes that are under way at
-        the same time do not know of each other, and offsets that are skipped are not written at all."""
-        if not self._machine.locked and self._machine.progress() > self._told:
-            self._spawn(self._store_later((), self._progress()))
-
-    def _progress(self, write: Write | None = None) -> tuple[int, int]:
-        """How far it is once `write` is written; to be told to the share coordinator."""
-        progress = self._machine.progress(write)
-        self._told = max(self._told, progress)
-        return progress
+    def _write_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
+        for letter in letters:
+            self._spawn(self._write_dead_letter(letter))
 
     async def _store(self, changed: Sequence[StateBatch], progress: tuple[int, int]) -> Fault | None:
         ordered = sorted(changed)
@@ -284,6 +341,7 @@ class LedShare:
             return NotLeader(f"{self.key}: {fault}")
         except Fault as fault:
             return fault.with_traceback(None)
+        self._stored_progress = max(self._stored_progress, progress)
         return None
 
     async def _write_dead_letter(self, letter: DeadLetter) -> None:
@@ -363,14 +421,22 @@ def _deliverable(header: BatchHeader, aborted: Sequence[Aborted]) -> bool:
     )
 
 
-def _overlapping(data: Buffer, acquired: Sequence[Acquired]) -> Buffer:
+def _spans(data: Buffer, aborted: Sequence[Aborted], passed: list[Passed]) -> Iterator[Span]:
+    """The batches, one by one; those that were asked for are added to `passed`."""
+    for batch, header in batches(data):
+        passed.append(Passed(batch, header))
+        yield Span(header.base_offset, header.last_offset, _deliverable(header, aborted))
+
+
+def _overlapping(data: Buffer, passed: Sequence[Passed], acquired: Sequence[Acquired]) -> Buffer:
     """The batches with acquired records."""
     kept: list[memoryview] = []
-    place, total = 0, 0
-    for batch, header in batches(data):
-        total += 1
+    place = 0
+    for batch, header in passed:
         while place < len(acquired) and acquired[place].last < header.base_offset:
             place += 1
         if place < len(acquired) and acquired[place].first <= header.last_offset:
             kept.append(batch)
-    return data if len(kept) == total else b"".join(kept)
+    if len(kept) == len(passed):
+        return memoryview(data)[: sum(map(len, kept))]
+    return kept[0] if len(kept) == 1 else b"".join(kept)

@@ -6,7 +6,7 @@ epoch, which fences earlier leaders; from then on it alone writes it.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.queues.led_share import DeadLetterWriter, LedShare
 from tailrace.broker.queues.state_calls import ShareStates
 from tailrace.model.faults import Fault, InvalidRequest, NotLeader, UnknownTopic
-from tailrace.model.ids import Id
+from tailrace.model.ids import Id, TopicPartition
 from tailrace.model.settings import Settings
 from tailrace.model.share_settings import ShareSettings
 from tailrace.ports import Clock
@@ -54,6 +54,11 @@ class SharePartitions:
         if known is None or known[0] != own:
             known = self._known_settings[group] = (dict(own), ShareSettings.of(own, self._settings))
         return known[1]
+
+    @property
+    def all(self) -> Iterable[LedShare]:
+        """Those in memory; of some of them this broker may no longer lead the partition."""
+        return self._shares.values()
 
     def loaded(self, key: ShareKey) -> LedShare | None:
         """The share partition if it is in use and this broker still leads its partition."""
@@ -129,6 +134,10 @@ class SharePartitions:
                 since_ms = self._clock.wall_ms() - settings.offset_reset.duration_ms
                 found = await partition.log.offset_for_time(since_ms, end)
                 return end if found is None else found.offset
+
+    def require_leader(self, place: TopicPartition) -> None:
+        """Raises a fault if this broker does not lead the partition."""
+        self._led(*place)
 
     def _led(self, topic_id: Id, number: int) -> Partition:
         partition = self._hosted.find(topic_id, number)

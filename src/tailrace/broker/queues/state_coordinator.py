@@ -52,9 +52,10 @@ class ShareCoordinator(Coordinator[ShareStatePartitionCoordinator]):
     async def place(self, key: ShareKey) -> tuple[BrokerId, int]:
         """The broker that leads the partition with the state of a share partition, and the number of that partition."""
         self.require_level()
-        broker = await self.find(str(key))
+        name = str(key)
+        broker = await self.find(name)
         topic = await self.state_topic()
-        return broker, partition_of(str(key), len(topic.partitions))
+        return broker, partition_of(name, len(topic.partitions))
 
     async def call(self, call: StateCall) -> Outcome:
         """Carry a call out on this broker; `NotCoordinator` if it does not coordinate the share partition. A broker

@@ -178,15 +178,7 @@ class Quorums(MemberPorts, PeerEvents):
         if asked is None or fetch is None or fetch.durable < 0:
             return
         if (asked.end, asked.last_epoch, asked.epoch, asked.to) == (fetch.end, fetch.last_epoch, fetch.epoch, fetch.to):
-            synced = Synced(
-                peer=fetch.peer,
-                to=fetch.to,
-                epoch=fetch.epoch,
-                end=fetch.end,
-                last_epoch=fetch.last_epoch,
-                durable=fetch.durable,
-            )
-            self.peers.send(fetch.to.broker, member.key, synced)
+            self.peers.send(fetch.to.broker, member.key, Synced.of(fetch))
 
     def answer_processed(self, member: QuorumMember, fetched: PartitionFetched, fetcher: FollowerSession) -> None:
         """Move a lagging follower to the catch-up lane, and back when it has caught up."""

@@ -5,14 +5,15 @@ or come back, a leader changes, or the time is up.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from tailrace.broker.queues.led_share import LedShare, Taken, TakeOptions
 from tailrace.broker.queues.share_partitions import SharePartitions
 from tailrace.broker.queues.state_coordinator import ShareCoordinator
 from tailrace.model.caller import Caller
-from tailrace.model.faults import Fault, InvalidRequest
+from tailrace.model.faults import Fault, InvalidRecordState, InvalidRequest
 from tailrace.model.ids import BrokerId, TopicPartition
 from tailrace.model.limits import FETCH_WAIT_MAX_MS
 from tailrace.ports import Clock
@@ -68,27 +69,30 @@ class Queues:
         """Acquire records of these partitions, the first ones first. When `unwanted` is done, stop waiting."""
         deadline = self._clock.monotonic() + min(limits.max_wait_ms, FETCH_WAIT_MAX_MS) / 1000
         while True:
-            results, shares = await self._take_now(member, places, limits, unwanted)
-            left_s = deadline - self._clock.monotonic()
-            if results or left_s <= 0 or unwanted.done():
-                return results
-            await self._wait(shares, left_s, unwanted)
+            shares = await self._open_all(member.group, places)
+            changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            # watched from before the first is looked at: it may change while another is read from disk
+            with _watching([one for one in shares if not isinstance(one, Fault)], unwanted, changed):
+                results = await self._take_now(member, places, shares, limits, unwanted)
+                left_s = deadline - self._clock.monotonic()
+                if results or left_s <= 0 or unwanted.done():
+                    return results
+                await _wait(changed, left_s)
 
     async def _take_now(
         self,
         member: ShareMember,
         places: Sequence[TopicPartition],
+        shares: Sequence[LedShare | Fault],
         limits: TakeLimits,
         unwanted: "asyncio.Future[None]",
-    ) -> tuple[dict[TopicPartition, Taken | Fault], list[LedShare]]:
+    ) -> dict[TopicPartition, Taken | Fault]:
         results: dict[TopicPartition, Taken | Fault] = {}
-        shares: list[LedShare] = []
         records, size = limits.records, limits.max_bytes
-        for place, share in zip(places, await self._open_all(member.group, places), strict=True):
+        for place, share in zip(places, shares, strict=True):
             if isinstance(share, Fault):
                 results[place] = share
                 continue
-            shares.append(share)
             if records <= 0 or size <= 0 or unwanted.done():
                 continue
             try:
@@ -102,7 +106,7 @@ class Queues:
                 size -= taken.bytes
                 if unwanted.done():  # the member left while this was read from disk
                     share.left(member.id)
-        return results, shares
+        return results
 
     async def _open_all(self, group: str, places: Sequence[TopicPartition]) -> list[LedShare | Fault]:
         keys = [ShareKey(group, *place) for place in places]
@@ -117,39 +121,19 @@ class Queues:
         except Fault as fault:
             return fault.with_traceback(None)
 
-    async def _wait(self, shares: Sequence[LedShare], seconds: float, unwanted: "asyncio.Future[None]") -> None:
-        loop = asyncio.get_running_loop()
-        changed: asyncio.Future[None] = loop.create_future()
-
-        def notify() -> None:
-            if not changed.done():
-                changed.set_result(None)
-
-        def ended(_: object) -> None:
-            notify()
-
-        for share in shares:
-            share.watch(notify)
-        unwanted.add_done_callback(ended)
-        timer = loop.call_later(seconds, notify)
-        try:
-            await changed
-        finally:
-            timer.cancel()
-            unwanted.remove_done_callback(ended)
-            for share in shares:
-                share.unwatch(notify)
-
-    async def acknowledge(
+    def acknowledge(
         self, who: Caller, member: ShareMember, place: TopicPartition, acknowledged: Sequence[Acknowledgement]
-    ) -> None:
-        """Accept, release or reject records, or renew their locks; returns when that is durable. After a fault none of
-        the acknowledgements of this partition counts."""
+    ) -> Awaitable[None]:
+        """Accept, release or reject records that the member holds now, or renew their locks; returns when that is
+        durable. After a fault none of the acknowledgements of this partition counts."""
         renews = any(Acknowledge.RENEW in one.types for one in acknowledged)
         if renews and not self._shares.settings_of(member.group).may_renew:
             raise InvalidRequest(f"share group {member.group} does not let its members renew locks")
-        share = await self._shares.open(ShareKey(member.group, *place))
-        await share.acknowledge(member.id, acknowledged)
+        share = self._shares.loaded(ShareKey(member.group, *place))
+        if share is None:
+            self._shares.require_leader(place)
+            raise InvalidRecordState(f"member {member.id} of share group {member.group} has acquired nothing here")
+        return share.acknowledge(member.id, acknowledged)
 
     def leave(self, who: Caller, member: ShareMember, places: Sequence[TopicPartition]) -> None:
         """Release all that a member holds of these partitions."""
@@ -157,3 +141,30 @@ class Queues:
             share = self._shares.loaded(ShareKey(member.group, *place))
             if share is not None:
                 share.left(member.id)
+
+
+@contextmanager
+def _watching(
+    shares: Sequence[LedShare], unwanted: "asyncio.Future[None]", changed: "asyncio.Future[None]"
+) -> Iterator[None]:
+    """`changed` is done as soon as there may be more to take, or nothing is wanted any more."""
+
+    def notify(_: object = None) -> None:
+        if not changed.done():
+            changed.set_result(None)
+
+    for share in shares:
+        share.watch(notify)
+    unwanted.add_done_callback(notify)
+    try:
+        yield
+    finally:
+        unwanted.remove_done_callback(notify)
+        for share in shares:
+            share.unwatch(notify)
+
+
+async def _wait(changed: "asyncio.Future[None]", seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await changed

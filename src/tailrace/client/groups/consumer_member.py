@@ -12,25 +12,22 @@ Topics are named by id, so partitions are owned only once the metadata tells the
 from collections.abc import Iterable
 from enum import Enum
 from math import inf
-from typing import Any, Final
+from typing import Final
 
-from tailrace.client.faults import ClientError, Refused, error_of
-from tailrace.client.groups.member import Event, Events, Identity, MemberOptions, Partitions, Topics, pause_s
+from tailrace.client.faults import Refused
+from tailrace.client.groups.heartbeating import FENCED, JOIN_EPOCH, LEAVE_EPOCH, HeartbeatingMember
+from tailrace.client.groups.member import Event, Events, Identity, MemberOptions, Partitions, Topics
 from tailrace.groups.consumer.partition_sets import PartitionSet, by_topic, difference, partition_set
-from tailrace.model.ids import Id, PartitionName, TopicPartition
+from tailrace.model.ids import PartitionName, TopicPartition
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
+    GroupHeartbeatResponse,
     OwnedTopic,
 )
 
-JOIN_EPOCH: Final = 0
-LEAVE_EPOCH: Final = -1
 STATIC_LEAVE_EPOCH: Final = -2
 UNCHANGED: Final = -1  # in place of a rebalance timeout
-INTERVAL_MIN_S: Final = 0.01  # whatever the coordinator says
-FENCED: Final = (Error.FENCED_MEMBER_EPOCH, Error.UNKNOWN_MEMBER_ID)
 
 
 class State(Enum):
@@ -40,17 +37,9 @@ class State(Enum):
     OVER = "over"  # left or failed
 
 
-class ConsumerMember:
+class ConsumerMember(HeartbeatingMember):
     def __init__(self, options: MemberOptions, member_id: str, now: float) -> None:
-        self._options = options
-        self.failure: ClientError | None = None
-        self.wake_at = now
-        self._failures = 0  # in a row
-        self._member_id = member_id
-        self._epoch = JOIN_EPOCH
-        self._is_over = False
-        self._names: dict[Id, str] = {}  # of topics
-        self._target: PartitionSet = ()
+        super().__init__(options, member_id, now)
         self._owned: PartitionSet = ()
         self._reported: PartitionSet | None = None  # in the last heartbeat that said what it owns
         self._acknowledged: PartitionSet | None = None  # of these the coordinator knows; None: it must be told
@@ -74,14 +63,6 @@ class ConsumerMember:
         if self.state in (State.JOINING, State.OVER):
             return None
         return Identity(self._member_id, self._epoch, self._options.instance_id)
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        return self._options.topics
-
-    @property
-    def needs_topics(self) -> bool:
-        return any(one.topic_id not in self._names for one in self._target)
 
     # Requests
 
@@ -118,29 +99,13 @@ class ConsumerMember:
 
     # Responses
 
-    def answered(self, response: Any, now: float) -> Events:
-        assert isinstance(response, ConsumerGroupHeartbeatResponse)
-        if self._is_over:
-            return ()
-        error = error_of(response.error_code)
-        if error is not Error.NONE:
-            return self._refused(error, response.error_message, now)
-        self._failures = 0
-        self._epoch = response.member_epoch
+    def _accepted(self, response: GroupHeartbeatResponse, now: float) -> Events:
         self._member_id = response.member_id or self._member_id
         self._acknowledged = self._reported
-        self.wake_at = now + max(response.heartbeat_interval_ms / 1000, INTERVAL_MIN_S)
-        if response.assignment is not None:
-            self._target = partition_set(
-                TopicPartition(Id(topic.topic_id), one)
-                for topic in response.assignment.topic_partitions
-                for one in topic.partitions
-            )
         return self._reconcile(now)
 
     def unanswered(self, now: float) -> Events:
-        self.wake_at = now + pause_s(self._failures)
-        self._failures += 1
+        self._failed(now)
         self._acknowledged = None
         return ()
 
@@ -189,7 +154,7 @@ class ConsumerMember:
         return self._reconcile(now)
 
     def learnt(self, topics: Topics, now: float) -> Events:
-        self._names |= {topic.id: name for name, topic in topics.items()}
+        self._learn_names(topics)
         return self._reconcile(now)
 
     def _named(self, partitions: Iterable[TopicPartition]) -> Partitions:

@@ -7,32 +7,20 @@ After a response was lost or an error came, the next heartbeat has all fields.
 
 from collections.abc import Iterable
 from math import inf
-from typing import Any, Final
 
-from tailrace.client.faults import ClientError, Refused, error_of
-from tailrace.client.groups.member import Event, Events, Identity, MemberOptions, Partitions, Topics, pause_s
-from tailrace.model.ids import Id, PartitionName, TopicPartition
+from tailrace.client.faults import Refused
+from tailrace.client.groups.heartbeating import FENCED, JOIN_EPOCH, LEAVE_EPOCH, HeartbeatingMember
+from tailrace.client.groups.member import Event, Events, Identity, MemberOptions, Partitions, Topics
+from tailrace.model.ids import PartitionName
 from tailrace.wire.errors import Error
-from tailrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
-
-JOIN_EPOCH: Final = 0
-LEAVE_EPOCH: Final = -1
-INTERVAL_MIN_S: Final = 0.01  # whatever the coordinator says
-FENCED: Final = (Error.FENCED_MEMBER_EPOCH, Error.UNKNOWN_MEMBER_ID)
+from tailrace.wire.messages.consumer_group_heartbeat import GroupHeartbeatResponse
+from tailrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 
-class ShareMember:
+class ShareMember(HeartbeatingMember):
     def __init__(self, options: MemberOptions, member_id: str, now: float) -> None:
-        self._options = options
-        self._member_id = member_id
-        self.failure: ClientError | None = None
-        self.wake_at = now
-        self._failures = 0  # in a row
-        self._epoch = JOIN_EPOCH
-        self._is_over = False
+        super().__init__(options, member_id, now)
         self._must_tell_all = True
-        self._names: dict[Id, str] = {}  # of topics
-        self._target: tuple[TopicPartition, ...] = ()
         self._assigned: Partitions = ()  # of the target, those whose topic has a known name
 
     @property
@@ -44,14 +32,6 @@ class ShareMember:
         if self._is_over or self._epoch == JOIN_EPOCH:
             return None
         return Identity(self._member_id, self._epoch, None)
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        return self._options.topics
-
-    @property
-    def needs_topics(self) -> bool:
-        return any(one.topic_id not in self._names for one in self._target)
 
     def next_request(self, now: float) -> ShareGroupHeartbeatRequest | None:
         if self._is_over or now < self.wake_at:
@@ -72,33 +52,17 @@ class ShareMember:
             group_id=self._options.group, member_id=self._member_id, member_epoch=LEAVE_EPOCH
         )
 
-    def answered(self, response: Any, now: float) -> Events:
-        assert isinstance(response, ShareGroupHeartbeatResponse)
-        if self._is_over:
-            return ()
-        error = error_of(response.error_code)
-        if error is not Error.NONE:
-            return self._refused(error, response.error_message, now)
-        self._failures = 0
+    def _accepted(self, response: GroupHeartbeatResponse, now: float) -> Events:
         self._must_tell_all = False
-        self._epoch = response.member_epoch
-        self.wake_at = now + max(response.heartbeat_interval_ms / 1000, INTERVAL_MIN_S)
-        if response.assignment is not None:
-            self._target = tuple(
-                TopicPartition(Id(topic.topic_id), one)
-                for topic in response.assignment.topic_partitions
-                for one in topic.partitions
-            )
         return self._follow()
 
     def unanswered(self, now: float) -> Events:
-        self.wake_at = now + pause_s(self._failures)
-        self._failures += 1
+        self._failed(now)
         self._must_tell_all = True
         return ()
 
     def learnt(self, topics: Topics, now: float) -> Events:
-        self._names |= {topic.id: name for name, topic in topics.items()}
+        self._learn_names(topics)
         return self._follow()
 
     def released(self, event: Event, now: float) -> Events:

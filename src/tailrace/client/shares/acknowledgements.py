@@ -112,9 +112,13 @@ class Acknowledgements:
         return self.answered(dict.fromkeys(self._sent, error), now)
 
     def abandoned(self, error: Error) -> list[Settled]:
-        """No response came: nobody knows whether the request was executed."""
+        """No response came: nobody knows whether the request was executed. What was not sent yet is given up, too: its
+        locks ended with the connection."""
+        waiting = list(self)
         sent, self._sent = self._sent, {}
-        return [Settled(one, error) for decisions in sent.values() for one in decisions]
+        self._pending.clear()
+        self._halves.clear()
+        return [Settled(one, error) for one in (*(one for decisions in sent.values() for one in decisions), *waiting)]
 
     def _again(self, partition: TopicPartition, decisions: Decisions, error: Error, now: float) -> Iterable[Settled]:
         for one in decisions:

@@ -4,7 +4,7 @@ A session has one request under way at a time. Its first request, with epoch 0, 
 later one has the next epoch. A broker forgets a session when its connection ends; then it is opened anew.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, Literal
 
 from tailrace.client.shares.acknowledgements import Batches
@@ -12,13 +12,9 @@ from tailrace.groups.consumer.partition_sets import by_topic
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import TopicPartition
 from tailrace.model.limits import MiB
-from tailrace.wire.messages.share_acknowledge import PartitionToAcknowledge, ShareAcknowledgeRequest, TopicToAcknowledge
-from tailrace.wire.messages.share_fetch import (
-    ForgottenTopic,
-    PartitionToShareFetch,
-    ShareFetchRequest,
-    TopicToShareFetch,
-)
+from tailrace.wire.messages.acknowledgements import PartitionToAcknowledge, TopicToAcknowledge
+from tailrace.wire.messages.share_acknowledge import ShareAcknowledgeRequest
+from tailrace.wire.messages.share_fetch import ForgottenTopic, ShareFetchRequest
 
 OPENING_EPOCH: Final = 0
 CLOSING_EPOCH: Final = -1
@@ -56,18 +52,6 @@ class ShareSession:
         added = [one for one in wanted if one not in self._known]
         forgotten = [one for one in {**self._known, **said} if one not in wanted]  # what is named is added first
         self._known = dict.fromkeys(wanted)
-        topics = tuple(
-            TopicToShareFetch(
-                topic_id=topic,
-                partitions=tuple(
-                    PartitionToShareFetch(
-                        partition=one, acknowledgement_batches=said.get(TopicPartition(topic, one), ())
-                    )
-                    for one in numbers
-                ),
-            )
-            for topic, numbers in by_topic(sorted({**dict.fromkeys(added), **said})).items()
-        )
         return ShareFetchRequest(
             group_id=self._group,
             member_id=self._member_id,
@@ -78,7 +62,7 @@ class ShareSession:
             max_records=limits.max_records,
             batch_size=limits.max_records,
             share_acquire_mode=ACQUIRE_MODES[limits.mode],
-            topics=topics,
+            topics=_topics({**dict.fromkeys(added, ()), **said}),
             forgotten_topics=tuple(
                 ForgottenTopic(topic_id=topic, partitions=numbers) for topic, numbers in by_topic(forgotten).items()
             ),
@@ -101,7 +85,7 @@ class ShareSession:
             member_id=self._member_id,
             share_session_epoch=epoch,
             is_renew_ack=renews,
-            topics=tuple(_said(said)),
+            topics=_topics(said),
         )
 
     # Responses
@@ -115,12 +99,14 @@ class ShareSession:
         self._epoch, self._known = OPENING_EPOCH, {}
 
 
-def _said(batches: Batches) -> Iterable[TopicToAcknowledge]:
-    for topic, numbers in by_topic(sorted(batches)).items():
-        yield TopicToAcknowledge(
+def _topics(batches: Batches) -> tuple[TopicToAcknowledge, ...]:
+    return tuple(
+        TopicToAcknowledge(
             topic_id=topic,
             partitions=tuple(
                 PartitionToAcknowledge(partition=one, acknowledgement_batches=batches[TopicPartition(topic, one)])
                 for one in numbers
             ),
         )
+        for topic, numbers in by_topic(sorted(batches)).items()
+    )

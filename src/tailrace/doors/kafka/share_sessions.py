@@ -7,12 +7,19 @@ its member had acquired before.
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Final
 
 from tailrace.broker.services.queues import Queues, ShareMember
 from tailrace.model.caller import Caller
-from tailrace.model.faults import InvalidShareSessionEpoch, ShareSessionLimitReached, ShareSessionNotFound
+from tailrace.model.faults import (
+    InvalidRequest,
+    InvalidShareSessionEpoch,
+    ShareSessionLimitReached,
+    ShareSessionNotFound,
+)
 from tailrace.model.ids import TopicPartition
+from tailrace.model.limits import SHARE_SESSION_PARTITIONS_MAX
 
 OPENING: Final = 0  # epoch of a request that opens a session
 CLOSING: Final = -1
@@ -26,7 +33,16 @@ class ShareSession:
         self.connection = connection
         self.epoch = 1  # of the next request
         self.partitions: OrderedDict[TopicPartition, None] = OrderedDict()
+        self.read: dict[TopicPartition, None] = {}  # also those that were forgotten: it may hold records of them
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def add(self, places: Iterable[TopicPartition]) -> None:
+        for place in places:
+            if place not in self.read and len(self.read) >= SHARE_SESSION_PARTITIONS_MAX:
+                self.read = dict(self.partitions)  # what it holds of the others is released when its locks end
+                if len(self.read) >= SHARE_SESSION_PARTITIONS_MAX:
+                    raise InvalidRequest(f"a share session has at most {SHARE_SESSION_PARTITIONS_MAX} partitions")
+            self.partitions[place] = self.read[place] = None
 
     def rotate(self, place: TopicPartition) -> None:
         """A partition that returned records comes last in the next request, so that the others get their turn."""
@@ -39,6 +55,9 @@ class ShareSessions:
         self._sessions_max = sessions_max
         self._sessions: dict[ShareMember, ShareSession] = {}
         self._by_connection: dict[int, dict[ShareMember, None]] = {}
+
+    def is_open(self, member: ShareMember) -> bool:
+        return member in self._sessions
 
     def session_for(self, who: Caller, member: ShareMember, epoch: int, connection: int) -> ShareSession:
         """The session that a request belongs to; a new one if its epoch is 0."""
@@ -62,7 +81,7 @@ class ShareSessions:
             )
         session = ShareSession(who, member, connection)
         if known is not None:
-            session.partitions.update(known.partitions)  # what it holds of them is released with this session
+            session.read.update(known.read)  # what it holds of them is released with this session
             self._forget(known)
         self._sessions[member] = session
         self._by_connection.setdefault(connection, {})[member] = None
@@ -72,7 +91,7 @@ class ShareSessions:
         """End a session, and release what its member holds."""
         if self._sessions.get(session.member) is session:
             self._forget(session)
-            self._queues.leave(session.who, session.member, list(session.partitions))
+            self._queues.leave(session.who, session.member, list(session.read))
 
     def connection_lost(self, connection: int) -> None:
         for member in self._by_connection.pop(connection, {}):

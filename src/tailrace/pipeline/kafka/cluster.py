@@ -133,8 +133,17 @@ class Cluster:
 
     def _once(self, work: Coroutine[Any, Any, T]) -> T:
         """One attempt of the client's: whoever asks retries."""
+
+        async def attempt() -> T:
+            try:
+                return await work
+            except Refused as refused:
+                if refused.retriable and refused.error not in UNKNOWN:
+                    raise client.Retry(str(refused)) from None
+                raise
+
         try:
-            return self.run(work)
+            return self.run(attempt())
         except client.Retry as retry:
             raise RetriableError(str(retry)) from None
 

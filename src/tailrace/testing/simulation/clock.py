@@ -17,6 +17,8 @@ class MachineClock:
         self._rate = 1 + rng.uniform(-odds.clock_drift_max, odds.clock_drift_max)
         self._wall_offset_ms = EPOCH_MS + rng.randint(-odds.clock_offset_max_ms, odds.clock_offset_max_ms)
         self._boot_seconds = rng.uniform(10, 100_000)
+        self.jumped_at = -1.0  # when the wall clock was last set, in virtual time; -1: never
+        self._highest_before_jump_ms = 0
 
     def monotonic(self) -> float:
         return self._boot_seconds + self._loop.time() * self._rate
@@ -24,8 +26,15 @@ class MachineClock:
     def wall_ms(self) -> int:
         return self._wall_offset_ms + int(self._loop.time() * self._rate * 1000)
 
+    @property
+    def highest_wall_ms(self) -> int:
+        """The latest time that the wall clock has ever shown."""
+        return max(self._highest_before_jump_ms, self.wall_ms())
+
     def jump(self, milliseconds: int) -> None:
         """Set the wall clock forward or back, as an operator or NTP does."""
+        self.jumped_at = self._loop.time()
+        self._highest_before_jump_ms = self.highest_wall_ms
         self._wall_offset_ms += milliseconds
 
     def rebooted(self) -> None:

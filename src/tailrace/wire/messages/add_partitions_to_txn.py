@@ -1,5 +1,6 @@
 """AddPartitionsToTxn: add partitions to a transaction. Producers use versions up to 3, brokers from 4 on."""
 
+from tailrace.wire.messages.results import TopicResults
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
 
 
@@ -34,27 +35,11 @@ class AddPartitionsToTxnRequest:
 
 
 @struct
-class AddedPartition:
-    """The result for one partition."""
-
-    partition: Int32
-    error_code: Int16 = 0
-
-
-@struct
-class AddedTopic:
-    """The results for one topic."""
-
-    name: str
-    partitions: tuple[AddedPartition, ...]
-
-
-@struct
 class AddedTransaction:
     """The results for one transaction."""
 
     transactional_id: str
-    topics: tuple[AddedTopic, ...]
+    topics: tuple[TopicResults, ...]
 
 
 @message(api=24, versions="0-5", flexible="3+")
@@ -64,4 +49,4 @@ class AddPartitionsToTxnResponse:
     throttle_time_ms: Int32 = 0
     error_code: Int16 = wire(since=4, default=0)
     transactions: tuple[AddedTransaction, ...] = wire(since=4, default=())
-    topics: tuple[AddedTopic, ...] = wire(until=3, default=())
+    topics: tuple[TopicResults, ...] = wire(until=3, default=())

@@ -1,7 +1,9 @@
 """AlterShareGroupOffsets: set the start offsets of a share group that has no members."""
 
 from tailrace.model.ids import Id
-from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
+from tailrace.wire.messages.response import ExplainedResponse
+from tailrace.wire.messages.results import ExplainedResult
+from tailrace.wire.schema import Int32, Int64, message, struct
 
 
 @struct
@@ -29,28 +31,16 @@ class AlterShareGroupOffsetsRequest:
 
 
 @struct
-class AlteredPartition:
-    """The result for one partition."""
-
-    partition: Int32
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-
-
-@struct
 class AlteredTopic:
     """The results for one topic."""
 
     name: str
     topic_id: Id
-    partitions: tuple[AlteredPartition, ...]
+    partitions: tuple[ExplainedResult, ...]
 
 
 @message(api=91, versions="0-0", flexible="0+")
-class AlterShareGroupOffsetsResponse:
+class AlterShareGroupOffsetsResponse(ExplainedResponse):
     """An error for the whole request, or the result for each partition."""
 
-    throttle_time_ms: Int32 = 0
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
     topics: tuple[AlteredTopic, ...] = ()

@@ -4,7 +4,8 @@ A member also reports with it which partitions it owns. Fields that have not cha
 """
 
 from tailrace.model.ids import Id
-from tailrace.wire.schema import Int16, Int32, message, struct, wire
+from tailrace.wire.messages.response import ExplainedResponse
+from tailrace.wire.schema import Int32, message, struct, wire
 
 
 @struct
@@ -38,14 +39,16 @@ class Assignment:
     topic_partitions: tuple[OwnedTopic, ...]
 
 
-@message(api=68, versions="0-1", flexible="0+")
-class ConsumerGroupHeartbeatResponse:
-    """The member's epoch, and its assignment if it changed."""
+@struct
+class GroupHeartbeatResponse(ExplainedResponse):
+    """The member's epoch, and its assignment if it changed. ShareGroupHeartbeat has the same response."""
 
-    throttle_time_ms: Int32 = 0
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
     member_id: str | None = wire(nullable="0+", default=None)
     member_epoch: Int32 = 0
     heartbeat_interval_ms: Int32 = 0
     assignment: Assignment | None = wire(nullable="0+", default=None)
+
+
+@message(api=68, versions="0-1", flexible="0+")
+class ConsumerGroupHeartbeatResponse(GroupHeartbeatResponse):
+    """The response to a member of a consumer group."""

@@ -1,7 +1,8 @@
 """DeleteShareGroupOffsets: delete what a share group without members has stored about topics."""
 
 from tailrace.model.ids import Id
-from tailrace.wire.schema import Int16, Int32, message, struct, wire
+from tailrace.wire.messages.response import ExplainedResponse
+from tailrace.wire.schema import Int16, message, struct, wire
 
 
 @struct
@@ -30,10 +31,7 @@ class DeletedTopic:
 
 
 @message(api=92, versions="0-0", flexible="0+")
-class DeleteShareGroupOffsetsResponse:
+class DeleteShareGroupOffsetsResponse(ExplainedResponse):
     """An error for the whole request, or the result for each topic."""
 
-    throttle_time_ms: Int32 = 0
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
     topics: tuple[DeletedTopic, ...] = ()

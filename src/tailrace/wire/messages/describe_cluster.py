@@ -5,7 +5,8 @@ on) that other clients neither send nor receive.
 """
 
 from tailrace.wire.messages.authorization import NOT_ASKED
-from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
+from tailrace.wire.messages.response import ExplainedResponse
+from tailrace.wire.schema import Int8, Int32, message, struct, wire
 
 
 @message(api=60, versions="0-2", flexible="0+")
@@ -32,12 +33,9 @@ class DescribedBroker:
 
 
 @message(api=60, versions="0-2", flexible="0+")
-class DescribeClusterResponse:
+class DescribeClusterResponse(ExplainedResponse):
     """The cluster and its brokers."""
 
-    throttle_time_ms: Int32 = 0
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
     endpoint_type: Int8 = wire(since=1, default=1)
     cluster_id: str
     controller_id: Int32 = -1

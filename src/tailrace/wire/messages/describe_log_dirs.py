@@ -1,21 +1,14 @@
 """DescribeLogDirs: the disk space that each partition takes."""
 
+from tailrace.wire.messages.named_topics import TopicPartitions
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
-
-
-@struct
-class TopicAsked:
-    """A topic and the partitions to measure."""
-
-    name: str
-    partitions: tuple[Int32, ...]
 
 
 @message(api=35, versions="1-5", flexible="2+")
 class DescribeLogDirsRequest:
     """Which partitions to measure; None for all."""
 
-    topics: tuple[TopicAsked, ...] | None = wire(nullable="0+", default=None)
+    topics: tuple[TopicPartitions, ...] | None = wire(nullable="0+", default=None)
 
 
 @struct

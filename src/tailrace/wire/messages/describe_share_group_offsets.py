@@ -1,15 +1,8 @@
 """DescribeShareGroupOffsets: the start offsets of share groups, and how many records each has yet to process."""
 
 from tailrace.model.ids import Id
+from tailrace.wire.messages.named_topics import TopicPartitions
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
-
-
-@struct
-class TopicToDescribe:
-    """A topic and its partitions."""
-
-    name: str
-    partitions: tuple[Int32, ...]
 
 
 @struct
@@ -17,7 +10,7 @@ class GroupToDescribe:
     """A group and the topics wanted of it; None: all of its topics."""
 
     group_id: str
-    topics: tuple[TopicToDescribe, ...] | None = wire(nullable="0+")
+    topics: tuple[TopicPartitions, ...] | None = wire(nullable="0+")
 
 
 @message(api=90, versions="0-1", flexible="0+")

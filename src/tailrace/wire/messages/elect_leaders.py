@@ -2,18 +2,12 @@
 
 from typing import Final
 
+from tailrace.wire.messages.named_topics import TopicPartitions
+from tailrace.wire.messages.results import ExplainedResult
 from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
 
 PREFERRED: Final = 0
 UNCLEAN: Final = 1  # the first live replica, in sync or not
-
-
-@struct
-class TopicToElect:
-    """Partitions of one topic for which to elect a leader."""
-
-    name: str
-    partitions: tuple[Int32, ...] = ()
 
 
 @message(api=43, versions="0-2", flexible="2+")
@@ -21,17 +15,8 @@ class ElectLeadersRequest:
     """The partitions for which to elect leaders."""
 
     election_type: Int8 = wire(since=1, default=PREFERRED)
-    topics: tuple[TopicToElect, ...] | None = wire(nullable="0+")  # None: all partitions
+    topics: tuple[TopicPartitions, ...] | None = wire(nullable="0+")  # None: all partitions
     timeout_ms: Int32 = 60_000
-
-
-@struct
-class PartitionElected:
-    """The result of one partition's election."""
-
-    partition: Int32
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
 
 
 @struct
@@ -39,7 +24,7 @@ class TopicElected:
     """The results for one topic."""
 
     name: str
-    partitions: tuple[PartitionElected, ...]
+    partitions: tuple[ExplainedResult, ...]
 
 
 @message(api=43, versions="0-2", flexible="2+")

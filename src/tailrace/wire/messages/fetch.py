@@ -6,6 +6,7 @@ two. Tags from 10,000 on are Tailrace's own, used between brokers.
 
 from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
+from tailrace.wire.messages.named_topics import ByIdSince13
 from tailrace.wire.schema import Int8, Int16, Int32, Int64, Records, message, struct, wire
 
 
@@ -33,20 +34,16 @@ class PartitionToFetch:
 
 
 @struct
-class TopicToFetch:
+class TopicToFetch(ByIdSince13):
     """A topic, by name up to version 12 and by id from 13 on."""
 
-    name: str = wire(until=12, default="", ignorable=True)
-    topic_id: Id = wire(since=13, default=NO_ID, ignorable=True)
     partitions: tuple[PartitionToFetch, ...]
 
 
 @struct
-class ForgottenTopic:
+class ForgottenTopic(ByIdSince13):
     """Partitions to remove from the fetch session."""
 
-    name: str = wire(until=12, default="", ignorable=True)
-    topic_id: Id = wire(since=13, default=NO_ID, ignorable=True)
     partitions: tuple[Int32, ...]
 
 
@@ -111,11 +108,9 @@ class PartitionFetched:
 
 
 @struct
-class TopicFetched:
+class TopicFetched(ByIdSince13):
     """The partitions of one topic."""
 
-    name: str = wire(until=12, default="", ignorable=True)
-    topic_id: Id = wire(since=13, default=NO_ID, ignorable=True)
     partitions: tuple[PartitionFetched, ...]
 
 

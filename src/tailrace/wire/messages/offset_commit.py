@@ -1,7 +1,8 @@
 """OffsetCommit: commit offsets of a group."""
 
-from tailrace.model.ids import NO_ID, Id
-from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
+from tailrace.wire.messages.named_topics import ByIdSince10
+from tailrace.wire.messages.results import PartitionResult
+from tailrace.wire.schema import Int32, Int64, message, struct, wire
 
 
 @struct
@@ -15,11 +16,9 @@ class PartitionToCommit:
 
 
 @struct
-class TopicToCommit:
+class TopicToCommit(ByIdSince10):
     """A topic, by name up to version 9 and by id from 10 on."""
 
-    name: str = wire(until=9, default="", ignorable=True)
-    topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
     partitions: tuple[PartitionToCommit, ...]
 
 
@@ -36,20 +35,10 @@ class OffsetCommitRequest:
 
 
 @struct
-class CommittedPartition:
-    """The result for one partition."""
-
-    partition: Int32
-    error_code: Int16 = 0
-
-
-@struct
-class CommittedTopic:
+class CommittedTopic(ByIdSince10):
     """The results for one topic."""
 
-    name: str = wire(until=9, default="", ignorable=True)
-    topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
-    partitions: tuple[CommittedPartition, ...]
+    partitions: tuple[PartitionResult, ...]
 
 
 @message(api=8, versions="2-10", flexible="8+")

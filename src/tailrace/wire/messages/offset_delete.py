@@ -1,5 +1,6 @@
 """OffsetDelete: delete committed offsets of topics that the group no longer subscribes to."""
 
+from tailrace.wire.messages.results import TopicResults
 from tailrace.wire.schema import Int16, Int32, message, struct
 
 
@@ -26,26 +27,10 @@ class OffsetDeleteRequest:
     topics: tuple[TopicToForget, ...]
 
 
-@struct
-class ForgottenPartition:
-    """The result for one partition."""
-
-    partition: Int32
-    error_code: Int16 = 0
-
-
-@struct
-class ForgottenTopic:
-    """The results for one topic."""
-
-    name: str
-    partitions: tuple[ForgottenPartition, ...]
-
-
 @message(api=47, versions="0-0", flexible="none")
 class OffsetDeleteResponse:
     """An error for the whole request, or the result for each partition."""
 
     error_code: Int16 = 0
     throttle_time_ms: Int32 = 0
-    topics: tuple[ForgottenTopic, ...] = ()
+    topics: tuple[TopicResults, ...] = ()

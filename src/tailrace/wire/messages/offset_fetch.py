@@ -1,6 +1,6 @@
 """OffsetFetch: the committed offsets of groups."""
 
-from tailrace.model.ids import NO_ID, Id
+from tailrace.wire.messages.named_topics import ByIdSince10
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
 
 
@@ -13,11 +13,9 @@ class TopicWanted:
 
 
 @struct
-class GroupTopicWanted:
+class GroupTopicWanted(ByIdSince10):
     """A topic of one of several groups, by name up to version 9 and by id from 10 on."""
 
-    name: str = wire(until=9, default="", ignorable=True)
-    topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
     partition_indexes: tuple[Int32, ...]
 
 
@@ -61,11 +59,9 @@ class FetchedTopic:
 
 
 @struct
-class FetchedGroupTopic:
+class FetchedGroupTopic(ByIdSince10):
     """The partitions of one topic of one of several groups."""
 
-    name: str = wire(until=9, default="", ignorable=True)
-    topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
     partitions: tuple[FetchedPartition, ...]
 
 

@@ -4,8 +4,8 @@ The broker uses the hand-written codec `wire.hot_produce`; clients and tests use
 two.
 """
 
-from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
+from tailrace.wire.messages.named_topics import ByIdSince13
 from tailrace.wire.schema import Int16, Int32, Int64, Records, message, struct, wire
 
 
@@ -18,11 +18,9 @@ class PartitionToProduce:
 
 
 @struct
-class TopicToProduce:
+class TopicToProduce(ByIdSince13):
     """A topic, by name up to version 12 and by id from 13 on."""
 
-    name: str = wire(until=12, default="", ignorable=True)
-    topic_id: Id = wire(since=13, default=NO_ID, ignorable=True)
     partitions: tuple[PartitionToProduce, ...]
 
 
@@ -59,11 +57,9 @@ class PartitionProduced:
 
 
 @struct
-class TopicProduced:
+class TopicProduced(ByIdSince13):
     """The results for one topic."""
 
-    name: str = wire(until=12, default="", ignorable=True)
-    topic_id: Id = wire(since=13, default=NO_ID, ignorable=True)
     partitions: tuple[PartitionProduced, ...]
 
 

@@ -1,25 +1,10 @@
 """ShareAcknowledge: acknowledge records delivered to a member of a share group (KIP-932), without fetching more."""
 
 from tailrace.model.ids import Id
-from tailrace.wire.messages.acknowledgements import AcknowledgementBatch
+from tailrace.wire.messages.acknowledgements import TopicToAcknowledge
 from tailrace.wire.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
+from tailrace.wire.messages.response import ExplainedResponse
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
-
-
-@struct
-class PartitionToAcknowledge:
-    """The acknowledgements of one partition."""
-
-    partition: Int32
-    acknowledgement_batches: tuple[AcknowledgementBatch, ...]
-
-
-@struct
-class TopicToAcknowledge:
-    """The partitions of one topic."""
-
-    topic_id: Id
-    partitions: tuple[PartitionToAcknowledge, ...]
 
 
 @message(api=79, versions="1-2", flexible="0+")
@@ -52,12 +37,9 @@ class TopicAcknowledged:
 
 
 @message(api=79, versions="1-2", flexible="0+")
-class ShareAcknowledgeResponse:
+class ShareAcknowledgeResponse(ExplainedResponse):
     """An error for the whole request, or the result for each partition."""
 
-    throttle_time_ms: Int32 = 0
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
     acquisition_lock_timeout_ms: Int32 = wire(since=2, default=0, ignorable=True)  # how long renewed locks last
     topics: tuple[TopicAcknowledged, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()

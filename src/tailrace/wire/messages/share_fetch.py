@@ -5,25 +5,10 @@ are those of the member's share session; requests name only partitions to add an
 """
 
 from tailrace.model.ids import Id
-from tailrace.wire.messages.acknowledgements import AcknowledgementBatch
+from tailrace.wire.messages.acknowledgements import TopicToAcknowledge
 from tailrace.wire.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
+from tailrace.wire.messages.response import ExplainedResponse
 from tailrace.wire.schema import Int8, Int16, Int32, Int64, Records, message, struct, wire
-
-
-@struct
-class PartitionToShareFetch:
-    """A partition, with acknowledgements of records that were delivered before."""
-
-    partition: Int32
-    acknowledgement_batches: tuple[AcknowledgementBatch, ...] = ()
-
-
-@struct
-class TopicToShareFetch:
-    """The partitions of one topic."""
-
-    topic_id: Id
-    partitions: tuple[PartitionToShareFetch, ...]
 
 
 @struct
@@ -48,7 +33,7 @@ class ShareFetchRequest:
     batch_size: Int32  # the number of records wanted in one range of acquired records
     share_acquire_mode: Int8 = wire(since=2, default=0, ignorable=True)  # 0: whole batches, 1: at most `max_records`
     is_renew_ack: bool = wire(since=2, default=False)  # some acknowledgements renew the lock; fetches nothing
-    topics: tuple[TopicToShareFetch, ...]
+    topics: tuple[TopicToAcknowledge, ...]
     forgotten_topics: tuple[ForgottenTopic, ...] = ()
 
 
@@ -84,12 +69,9 @@ class TopicShareFetched:
 
 
 @message(api=78, versions="1-2", flexible="0+")
-class ShareFetchResponse:
+class ShareFetchResponse(ExplainedResponse):
     """Acquired records by topic and partition, and the results of the acknowledgements."""
 
-    throttle_time_ms: Int32 = 0
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
     acquisition_lock_timeout_ms: Int32 = 0  # how long acquired records stay locked
     topics: tuple[TopicShareFetched, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()

@@ -1,7 +1,7 @@
 """ShareGroupDescribe: the members of share groups (KIP-932), with their assignments."""
 
-from tailrace.model.ids import Id
 from tailrace.wire.messages.authorization import NOT_ASKED
+from tailrace.wire.messages.consumer_group_describe import Assigned
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
 
@@ -11,22 +11,6 @@ class ShareGroupDescribeRequest:
 
     group_ids: tuple[str, ...]
     include_authorized_operations: bool
-
-
-@struct
-class AssignedTopic:
-    """Partitions of one topic."""
-
-    topic_id: Id
-    topic_name: str
-    partitions: tuple[Int32, ...]
-
-
-@struct
-class Assigned:
-    """An assignment: partitions of any number of topics."""
-
-    topic_partitions: tuple[AssignedTopic, ...]
 
 
 @struct

@@ -3,8 +3,8 @@
 Several members may be assigned the same partition. Fields that have not changed since the last heartbeat are null.
 """
 
-from tailrace.model.ids import Id
-from tailrace.wire.schema import Int16, Int32, message, struct, wire
+from tailrace.wire.messages.consumer_group_heartbeat import GroupHeartbeatResponse
+from tailrace.wire.schema import Int32, message, wire
 
 
 @message(api=76, versions="1-1", flexible="0+")
@@ -18,29 +18,6 @@ class ShareGroupHeartbeatRequest:
     subscribed_topic_names: tuple[str, ...] | None = wire(nullable="0+", default=None)
 
 
-@struct
-class AssignedTopic:
-    """Partitions of one topic."""
-
-    topic_id: Id
-    partitions: tuple[Int32, ...]
-
-
-@struct
-class Assignment:
-    """The whole assignment of a member."""
-
-    topic_partitions: tuple[AssignedTopic, ...]
-
-
 @message(api=76, versions="1-1", flexible="0+")
-class ShareGroupHeartbeatResponse:
-    """The member's epoch, and its assignment if it changed."""
-
-    throttle_time_ms: Int32 = 0
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-    member_id: str | None = wire(nullable="0+", default=None)
-    member_epoch: Int32 = 0
-    heartbeat_interval_ms: Int32 = 0
-    assignment: Assignment | None = wire(nullable="0+", default=None)
+class ShareGroupHeartbeatResponse(GroupHeartbeatResponse):
+    """The response to a member of a share group."""

@@ -1,5 +1,6 @@
 """TxnOffsetCommit: offsets of a group that are committed if the transaction commits."""
 
+from tailrace.wire.messages.results import TopicResults
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
 
 
@@ -35,25 +36,9 @@ class TxnOffsetCommitRequest:
     topics: tuple[TxnTopicToCommit, ...]
 
 
-@struct
-class TxnCommittedPartition:
-    """The result for one partition."""
-
-    partition: Int32
-    error_code: Int16 = 0
-
-
-@struct
-class TxnCommittedTopic:
-    """The results for one topic."""
-
-    name: str
-    partitions: tuple[TxnCommittedPartition, ...]
-
-
 @message(api=28, versions="0-5", flexible="3+")
 class TxnOffsetCommitResponse:
     """The result for each partition."""
 
     throttle_time_ms: Int32 = 0
-    topics: tuple[TxnCommittedTopic, ...]
+    topics: tuple[TopicResults, ...]

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tailrace.wire.messages.response import ExplainedResponse
 from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
 
 UPGRADE: Final = 1  # the other types are downgrades: 2 without loss, 3 with
@@ -36,10 +37,7 @@ class UpdatedFeature:
 
 
 @message(api=57, versions="0-2", flexible="0+")
-class UpdateFeaturesResponse:
+class UpdateFeaturesResponse(ExplainedResponse):
     """Whether the levels are in force."""
 
-    throttle_time_ms: Int32 = 0
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
     results: tuple[UpdatedFeature, ...] = wire(until=1, default=(), ignorable=True)

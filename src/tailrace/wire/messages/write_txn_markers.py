@@ -2,6 +2,7 @@
 hanging transaction.
 """
 
+from tailrace.wire.messages.results import TopicResults
 from tailrace.wire.schema import Int8, Int16, Int32, Int64, message, struct, wire
 
 
@@ -33,27 +34,11 @@ class WriteTxnMarkersRequest:
 
 
 @struct
-class MarkedPartition:
-    """The result for one partition."""
-
-    partition: Int32
-    error_code: Int16 = 0
-
-
-@struct
-class MarkedTopic:
-    """The results for one topic."""
-
-    name: str
-    partitions: tuple[MarkedPartition, ...]
-
-
-@struct
 class WrittenMarker:
     """The results for one producer."""
 
     producer_id: Int64
-    topics: tuple[MarkedTopic, ...]
+    topics: tuple[TopicResults, ...]
 
 
 @message(api=27, versions="1-2", flexible="1+")

@@ -67,8 +67,11 @@ async def take(brokers: Brokers, broker: int, member: ShareMember = ONE, wait_s:
 
 async def say(brokers: Brokers, broker: int, kind: Acknowledge, *offsets: int, member: ShareMember = ONE) -> None:
     said = [Acknowledgement(one, one, [kind]) for one in offsets]
-    queues = brokers[broker].services.queues
-    await brokers.machine(broker).run(queues.acknowledge(Caller(), member, place(brokers, broker), said))
+
+    async def work() -> None:
+        await brokers[broker].services.queues.acknowledge(Caller(), member, place(brokers, broker), said)
+
+    await brokers.machine(broker).run(work())
 
 
 def records_of(brokers: Brokers, broker: int, topic: str) -> list[Record]:

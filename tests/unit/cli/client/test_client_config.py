@@ -19,14 +19,15 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @pytest.fixture(scope="module")
 def broker(authority: Authority) -> Iterator[Broker]:
     """Only clients with a certificate of the authority can use it."""
-    with Broker(
-        fsync="never",
-        listener_security_protocol_map="kafka:SSL",
-        ssl_keystore_location=authority.keystore(),
-        ssl_truststore_location=authority.truststore,
-        ssl_client_auth="required",
-    ) as broker:
+    with Broker(fsync="never", **authority.mutual_tls()) as broker:
         yield broker
+
+
+def refused(command: tuple[str, ...], file: str, broker: Broker) -> str:
+    """What a command that fails with this file writes to standard error."""
+    ran = run_tailrace(*command, "--client-config", file, bootstrap=broker.bootstrap)
+    assert ran.code == 1
+    return ran.err
 
 
 def properties(folder: Path, **more: str) -> str:
@@ -111,10 +112,9 @@ def test_an_authority_that_is_not_trusted(
 ) -> None:
     stranger = Authority(tmp_path, "stranger")
     file = properties(tmp_path, **mutual(authority) | {"ssl_truststore_location": stranger.truststore})
-    ran = run_tailrace(*command, "--client-config", file, bootstrap=broker.bootstrap)
-    assert ran.code == 1
-    assert f"no TLS with {broker.bootstrap}: the certificate is refused" in ran.err
-    assert f"Check security.protocol and the settings ssl.* and sasl.* in {file}." in ran.err
+    err = refused(command, file, broker)
+    assert f"no TLS with {broker.bootstrap}: the certificate is refused" in err
+    assert f"Check security.protocol and the settings ssl.* and sasl.* in {file}." in err
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -122,10 +122,9 @@ def test_no_certificate_where_one_is_wanted(
     tmp_path: Path, authority: Authority, broker: Broker, command: tuple[str, ...]
 ) -> None:
     file = properties(tmp_path, security_protocol="SSL", ssl_truststore_location=authority.truststore)
-    ran = run_tailrace(*command, "--client-config", file, bootstrap=broker.bootstrap)
-    assert ran.code == 1
-    assert f"the connection to {broker.bootstrap} was lost" in ran.err
-    assert f"in {file}." in ran.err
+    err = refused(command, file, broker)
+    assert f"the connection to {broker.bootstrap} was lost" in err
+    assert f"in {file}." in err
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -135,10 +134,9 @@ def test_a_login_at_a_port_without_one(
     jaas = 'PlainLoginModule required username="alice" password="s3cret";'
     login = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_jaas_config": jaas}
     file = properties(tmp_path, **mutual(authority) | login)
-    ran = run_tailrace(*command, "--client-config", file, bootstrap=broker.bootstrap)
-    assert ran.code == 1
-    assert f"{broker.bootstrap} does not offer SASL" in ran.err
-    assert "s3cret" not in ran.err
+    err = refused(command, file, broker)
+    assert f"{broker.bootstrap} does not offer SASL" in err
+    assert "s3cret" not in err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A member of a consumer group (KIP-848), over the wire: it keeps its epoch and its assignment."""
+"""Members of groups, over the wire, that keep their epoch and their assignment; `Consumer` is one of KIP-848."""
 
 from typing import Any
 
@@ -7,7 +7,9 @@ from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.unit.doors.kafka.served import Served
 
 
-class Consumer:
+class GroupMember:
+    """What members of consumer groups and of share groups have in common."""
+
     def __init__(self, served: Served, member_id: str, *topics: str, group: str = "g") -> None:
         self.served = served
         self.group = group
@@ -16,17 +18,8 @@ class Consumer:
         self.epoch = 0
         self.has: tuple[OwnedTopic, ...] = ()
 
-    async def join(self, version: int = 1, **more: Any) -> Any:
-        await self.served.call(FindCoordinatorRequest(coordinator_keys=(self.group,)), 6)
-        said: dict[str, Any] = {"subscribed_topic_names": self.topics, "rebalance_timeout_ms": 10_000}
-        return await self.beat(version, member_epoch=0, topic_partitions=(), **said | more)
-
-    async def confirm(self) -> Any:
-        return await self.beat(topic_partitions=self.has)
-
-    async def beat(self, version: int = 1, **more: Any) -> Any:
-        said: dict[str, Any] = {"group_id": self.group, "member_id": self.id, "member_epoch": self.epoch} | more
-        answer = await self.served.call(ConsumerGroupHeartbeatRequest(**said), version)
+    def take(self, answer: Any) -> Any:
+        """Keep what the coordinator has answered."""
         if answer.error_code == 0:
             self.id, self.epoch = answer.member_id, answer.member_epoch
             if answer.assignment is not None:
@@ -37,3 +30,17 @@ class Consumer:
     def partitions(self) -> list[int]:
         """The assigned partitions of all topics."""
         return [one for topic in self.has for one in topic.partitions]
+
+
+class Consumer(GroupMember):
+    async def join(self, version: int = 1, **more: Any) -> Any:
+        await self.served.call(FindCoordinatorRequest(coordinator_keys=(self.group,)), 6)
+        said: dict[str, Any] = {"subscribed_topic_names": self.topics, "rebalance_timeout_ms": 10_000}
+        return await self.beat(version, member_epoch=0, topic_partitions=(), **said | more)
+
+    async def confirm(self) -> Any:
+        return await self.beat(topic_partitions=self.has)
+
+    async def beat(self, version: int = 1, **more: Any) -> Any:
+        said: dict[str, Any] = {"group_id": self.group, "member_id": self.id, "member_epoch": self.epoch} | more
+        return self.take(await self.served.call(ConsumerGroupHeartbeatRequest(**said), version))

@@ -45,9 +45,9 @@ class Served:
         topic_id: bytes = answer.topics[0].topic_id
         return topic_id
 
-    async def produce(self, topic: str, *timestamps: int, partition: int = 0) -> int:
+    async def produce(self, topic: str, *timestamps: int, partition: int = 0, value: bytes = b"v") -> int:
         """Append one batch with a record for each timestamp; its base offset."""
-        batch = build_batch([NewRecord(value=b"v", timestamp=timestamp) for timestamp in timestamps])
+        batch = build_batch([NewRecord(value=value, timestamp=timestamp) for timestamp in timestamps])
         data = TopicToProduce(name=topic, partitions=(PartitionToProduce(partition=partition, records=bytes(batch)),))
         answer = await self.call(ProduceRequest(acks=-1, timeout_ms=5000, topics=(data,)), 9)
         appended = answer.topics[0].partitions[0]

@@ -9,8 +9,8 @@ from tailrace.broker.node import Node
 from tailrace.model.faults import Fault
 from tailrace.model.ids import Id, TopicPartition
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
-from tailrace.wire.messages.share_group_heartbeat import AssignedTopic, ShareGroupHeartbeatRequest
-from tests.unit.doors.kafka.served import Served
+from tailrace.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from tests.unit.doors.kafka.consumers import GroupMember
 
 
 class ShareLeaders:
@@ -37,15 +37,7 @@ class ShareLeaders:
         return [(place.partition, start) for _, place, _, start in self.asked]
 
 
-class ShareMember:
-    def __init__(self, served: Served, member_id: str, *topics: str, group: str = "g") -> None:
-        self.served = served
-        self.group = group
-        self.id = member_id
-        self.topics = topics
-        self.epoch = 0
-        self.has: tuple[AssignedTopic, ...] = ()
-
+class ShareMember(GroupMember):
     async def join(self, **more: Any) -> Any:
         await self.served.call(FindCoordinatorRequest(coordinator_keys=(self.group,)), 6)
         return await self.beat(**{"member_epoch": 0, "subscribed_topic_names": self.topics, **more})
@@ -55,19 +47,9 @@ class ShareMember:
 
     async def beat(self, **more: Any) -> Any:
         fields = {"group_id": self.group, "member_id": self.id, "member_epoch": self.epoch, **more}
-        answer = await self.served.call(ShareGroupHeartbeatRequest(**fields), 1)
-        if answer.error_code == 0:
-            self.epoch = answer.member_epoch
-            if answer.assignment is not None:
-                self.has = answer.assignment.topic_partitions
-        return answer
+        return self.take(await self.served.call(ShareGroupHeartbeatRequest(**fields), 1))
 
     async def beat_until(self, partitions: list[int]) -> None:
         """Send heartbeats until these partitions are assigned; the test's deadline bounds it."""
         while self.partitions != partitions:
             assert (await self.beat()).error_code == 0
-
-    @property
-    def partitions(self) -> list[int]:
-        """The assigned partitions of all topics."""
-        return [one for topic in self.has for one in topic.partitions]

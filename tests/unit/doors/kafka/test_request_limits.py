@@ -20,16 +20,16 @@ from tailrace.wire.messages.delete_topics import DeleteTopicsRequest
 from tailrace.wire.messages.describe_configs import DescribeConfigsRequest, ResourceAsked
 from tailrace.wire.messages.describe_groups import DescribeGroupsRequest
 from tailrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest
-from tailrace.wire.messages.describe_log_dirs import TopicAsked as TopicMeasured
 from tailrace.wire.messages.describe_producers import DescribeProducersRequest, TopicAskedFor
 from tailrace.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionToDescribe, TopicToDescribe
 from tailrace.wire.messages.describe_transactions import DescribeTransactionsRequest
-from tailrace.wire.messages.elect_leaders import ElectLeadersRequest, TopicToElect
+from tailrace.wire.messages.elect_leaders import ElectLeadersRequest
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.leave_group import LeaveGroupRequest, LeavingMember
 from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsked, TopicAsked
 from tailrace.wire.messages.metadata import MetadataRequest
 from tailrace.wire.messages.metadata import TopicWanted as TopicOfInterest
+from tailrace.wire.messages.named_topics import TopicPartitions
 from tailrace.wire.messages.offset_commit import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from tailrace.wire.messages.offset_delete import OffsetDeleteRequest, PartitionToForget, TopicToForget
 from tailrace.wire.messages.offset_fetch import GroupTopicWanted, GroupWanted, OffsetFetchRequest, TopicWanted
@@ -51,8 +51,8 @@ async def test_a_partition_is_described_once_however_often_it_is_named(served: S
     await served.call(FindCoordinatorRequest(key="g"), 3)
     for request, version in (
         (DescribeProducersRequest(topics=(TopicAskedFor(name="t", partitions=(0, 1, 0)),) * AGAIN), 0),
-        (DescribeLogDirsRequest(topics=(TopicMeasured(name="t", partitions=(0, 1, 0)),) * AGAIN), 4),
-        (ElectLeadersRequest(topics=(TopicToElect(name="t", partitions=(0, 1, 0)),) * AGAIN, timeout_ms=1000), 2),
+        (DescribeLogDirsRequest(topics=(TopicPartitions(name="t", partitions=(0, 1, 0)),) * AGAIN), 4),
+        (ElectLeadersRequest(topics=(TopicPartitions(name="t", partitions=(0, 1, 0)),) * AGAIN, timeout_ms=1000), 2),
         (OffsetFetchRequest(topics=(TopicWanted(name="t", partition_indexes=(0, 1, 0)),) * AGAIN, group_id="g"), 7),
     ):
         assert named_in(await served.call(request, version)) == {"t": [0, 1]}, type(request)
@@ -113,7 +113,7 @@ def too_many() -> Iterator[tuple[object, int]]:
     """Requests with one entry more than allowed, without duplicates."""
     numbers = tuple(range(PARTITIONS_PER_REQUEST_MAX + 1))
     yield DescribeProducersRequest(topics=(TopicAskedFor(name="t", partitions=numbers),)), 0
-    yield ElectLeadersRequest(topics=(TopicToElect(name="t", partitions=numbers),)), 2
+    yield ElectLeadersRequest(topics=(TopicPartitions(name="t", partitions=numbers),)), 2
     trims = tuple(PartitionToTrim(partition=number, offset=0) for number in numbers)
     yield DeleteRecordsRequest(topics=(TopicToTrim(name="t", partitions=trims),)), 2
     halves = (numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
@@ -134,7 +134,7 @@ def too_many() -> Iterator[tuple[object, int]]:
     yield ListOffsetsRequest(topics=(TopicAsked(name="t", partitions=offsets),)), 7
     epochs = tuple(EpochAsked(partition=number, leader_epoch=0) for number in numbers)
     yield OffsetForLeaderEpochRequest(topics=(TopicEpochAsked(name="t", partitions=epochs),)), 4
-    yield DescribeLogDirsRequest(topics=(TopicMeasured(name="t", partitions=numbers),)), 4
+    yield DescribeLogDirsRequest(topics=(TopicPartitions(name="t", partitions=numbers),)), 4
     yield from too_many_to_write(numbers)
     names = tuple(map(str, numbers))
     yield MetadataRequest(topics=tuple(TopicOfInterest(name=name) for name in names)), 9

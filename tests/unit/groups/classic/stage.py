@@ -21,7 +21,7 @@ from tailrace.model.ids import PartitionName
 from tailrace.model.proposal import InTransaction, TransactionEnded
 from tests.unit.groups.classic.transcript_lines import answer_line, record_line, transition_line
 from tests.unit.groups.stage import GROUP_ID, GroupStage
-from tests.unit.state_tables import Command, carry_out
+from tests.unit.state_tables import Command, outcome
 
 
 class Client:
@@ -42,9 +42,7 @@ class Stage(GroupStage):
         self._turn(lambda turn: self.groups.serve(turn))
 
     def play(self, line: str) -> list[str]:
-        self.lines = []
-        command = carry_out(commands, self, line)
-        return self.lines or ([] if command in WITHOUT_OUTCOME else ["nothing happens"])
+        return outcome(commands, WITHOUT_OUTCOME, self, line)
 
     # Setting up
 

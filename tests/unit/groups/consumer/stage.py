@@ -28,7 +28,7 @@ from tests.unit.groups.consumer.transcript_lines import (
     step_line,
 )
 from tests.unit.groups.stage import GROUP_ID, GroupStage
-from tests.unit.state_tables import Command, carry_out
+from tests.unit.state_tables import Command, outcome
 
 
 class StagedTopics:
@@ -76,9 +76,7 @@ class ConsumerStage(GroupStage):
         self._turn(lambda turn: self.groups.serve(turn))
 
     def play(self, line: str) -> list[str]:
-        self.lines = []
-        command = carry_out(self.commands(), self, line)
-        return self.lines or ([] if command in WITHOUT_OUTCOME else ["nothing happens"])
+        return outcome(self.commands(), WITHOUT_OUTCOME, self, line)
 
     def commands(self) -> dict[str, Command]:
         return commands
@@ -179,11 +177,9 @@ class ConsumerStage(GroupStage):
         self.heartbeat(name, "")
 
     def show(self) -> None:
-        group = self.groups.groups.get(GROUP_ID)
+        group = self.shown_group()
         if group is None:
-            self.lines.append("no group")
             return
-        self.lines.append(f"{group.kind} group, {group.state.value}")
         if isinstance(group, ConsumerGroup):
             self.lines += _described(group)
         self.show_offsets()

@@ -16,7 +16,6 @@ from tailrace.groups.requests import JoinRequest, MemberId, SyncRequest
 from tailrace.groups.share.group import ShareGroup
 from tailrace.groups.share.initializing import ShareStateWork
 from tailrace.groups.share.requests import LEAVE_EPOCH, ShareHeartbeat
-from tailrace.groups.share.states import ShareMove
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import Fault
 from tailrace.model.ids import PartitionName, TopicPartition
@@ -24,30 +23,21 @@ from tests.unit.groups.classic.transcript_lines import record_line as classic_re
 from tests.unit.groups.consumer.stage import StagedTopics, id_of
 from tests.unit.groups.consumer.transcript_lines import partition_names, refusal_line
 from tests.unit.groups.share.transcript_lines import answer_line, move_line, record_line, state_line
-from tests.unit.groups.stage import GROUP_ID, RULES, GroupStage
-from tests.unit.state_tables import Command, carry_out
+from tests.unit.groups.stage import GROUP_ID, GroupStage
+from tests.unit.state_tables import Command, outcome
 
 
 class ShareStage(GroupStage):
-    def __init__(self) -> None:
-        self.moves: dict[ShareMove, None] = {}  # the transitions taken so far, in all transcripts
-        self._clear()
-
     def _clear(self) -> None:
-        self.rules = RULES
+        super()._clear()
         self.topics = StagedTopics()
-        self.now_ms = 1_000_000
-        self.groups = Groups()
         self.log: list[Entry] = []
         self.epochs: dict[str, int] = {}  # that clients remember
         self.work: ShareStateWork | None = None  # the attempt that was begun last
-        self.lines: list[str] = []
         self._turn(lambda turn: self.groups.serve(turn))
 
     def play(self, line: str) -> list[str]:
-        self.lines = []
-        command = carry_out(commands, self, line)
-        return self.lines or ([] if command in WITHOUT_OUTCOME else ["nothing happens"])
+        return outcome(commands, WITHOUT_OUTCOME, self, line)
 
     # Setting up
 
@@ -188,11 +178,7 @@ class ShareStage(GroupStage):
     # State
 
     def show(self) -> None:
-        group = self.groups.groups.get(GROUP_ID)
-        if group is None:
-            self.lines.append("no group")
-            return
-        self.lines.append(f"{group.kind} group, {group.state.value}")
+        group = self.shown_group()
         if not isinstance(group, ShareGroup):
             return
         self.lines.append(f"group epoch {group.epoch}, assignment epoch {group.assignment_epoch}")

@@ -13,5 +13,5 @@ the cluster has to converge. One seed decides all of it. `tailrace simulate --se
 | `coverage` | counts what a run exercised |
 | `faults/` | what is injected: `schedule` picks from `crashes`, `disturbances` and `disk_damage` within the `budget` |
 | `invariants/` | what must hold, by name, and how it is observed |
-| `clients/` | producers, consumers, group members, transactions and admin clients, which record what they were told |
+| `clients/` | producers, consumers, members of groups, transactions and admin clients, and what they were told |
 """

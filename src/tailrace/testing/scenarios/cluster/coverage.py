@@ -19,6 +19,7 @@ REQUIRED_PER_BLOCK: Final[Mapping[str, int]] = MappingProxyType(
         "transactions_committed": 200,
         "transactions_aborted": 100,
         "acknowledged_to_client": 2_000,
+        "share_records_finished": 1_000,
     }
 )
 
@@ -57,6 +58,10 @@ class Coverage:
     offset_commits: int = 0  # acknowledged
     transactions_committed: int = 0
     transactions_aborted: int = 0
+    share_deliveries: int = 0  # records
+    share_records_finished: int = 0  # accepted or rejected, and told so
+    share_crashes: int = 0  # of members
+    share_tenures: int = 0  # share partitions loaded by a leader
     committed_batches: int = 0  # in all partitions
     seconds: float = 0.0  # virtual
 

@@ -18,6 +18,9 @@ KAFKA_PORT: Final = 9092
 PEER_PORT: Final = 9192
 FAULTS_DEFAULT_SECONDS: Final = 12.0
 BROKER_COUNTS: Final = (1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5)
+SHARE_GROUPS: Final = ("s-plain", "s-rest", "s-dead")
+SHARE_GROUP_CHANCE: Final = 0.17  # that one of the share groups reads
+ALL_SHARE_GROUPS_CHANCE: Final = 0.03
 FSYNC_POLICIES: Final[tuple[Fsync, ...]] = ("always",) * 8 + ("interval", "never")
 
 
@@ -36,6 +39,7 @@ class Plan:
     flips_bit: bool  # once per run
     leader_check_seconds: int  # between two checks of who should lead and who should vote
     producer_rest_max_seconds: float  # after each acknowledgement
+    share_groups: tuple[str, ...]  # that read, too
     peer_tls: bool  # whether brokers connect to each other with TLS
 
     @property
@@ -66,6 +70,9 @@ class Plan:
             group_min_session_timeout_ms=500,
             group_consumer_heartbeat_interval_ms=500,
             group_consumer_session_timeout_ms=2_000,
+            group_share_heartbeat_interval_ms=500,
+            group_share_session_timeout_ms=2_000,
+            group_share_initialize_retry_interval_ms=1_000,
             listener_security_protocol_map="peer:SSL" if self.peer_tls else "",
             ssl_keystore_location=f"{host}.pem",
             ssl_truststore_location="authority.pem",
@@ -91,7 +98,15 @@ def plan_for(seed: int, fault_seconds: float = FAULTS_DEFAULT_SECONDS) -> Plan:
         flips_bit=rng.random() < 0.2,
         leader_check_seconds=rng.choice([1, 5]),
         peer_tls=random_stream(seed, "plan", "tls").random() < 0.25,
+        share_groups=_share_groups(random_stream(seed, "plan", "shares")),
     )
+
+
+def _share_groups(rng: random.Random) -> tuple[str, ...]:
+    draw, one = rng.random(), rng.choice(SHARE_GROUPS)
+    if draw < ALL_SHARE_GROUPS_CHANCE:
+        return SHARE_GROUPS
+    return (one,) if draw < ALL_SHARE_GROUPS_CHANCE + SHARE_GROUP_CHANCE else ()
 
 
 def _odds(rng: random.Random) -> Odds:

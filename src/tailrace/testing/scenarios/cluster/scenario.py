@@ -37,7 +37,7 @@ class ClusterScenario:
         self._plan = plan
         self._servers: list[Server] = []
         self._coverage = Coverage()
-        self._observer = ClusterObserver(self._servers)
+        self._observer = ClusterObserver(self._servers, world.loop.time)
         self._clients = Clients(world, plan, self._servers, self._observer, raise_failure)
         self._convergence = Convergence(self._servers, self._observer)
 

@@ -5,6 +5,7 @@ has its own result.
 """
 
 from tailrace.model.ids import Id
+from tailrace.wire.messages.peers.answer import PeerAnswer
 from tailrace.wire.schema import Int8, Int16, Int32, Int64, message, struct, wire
 
 
@@ -57,8 +58,5 @@ class CallShareCoordinator:
 
 
 @message(api=1022, versions="0-0", flexible="0+")
-class CallShareCoordinatorAnswer:
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-    controller: Int32 = -1
+class CallShareCoordinatorAnswer(PeerAnswer):
     results: tuple[ShareStateResult, ...] = ()  # of each call, in the same order

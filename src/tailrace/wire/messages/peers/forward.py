@@ -1,7 +1,8 @@
 """Forward: a client's request in its own bytes, for the controller to serve as if the client had asked it."""
 
 from tailrace.model.caller import ANONYMOUS
-from tailrace.wire.schema import Int16, Int32, message, wire
+from tailrace.wire.messages.peers.answer import PeerAnswer
+from tailrace.wire.schema import Int16, message, wire
 
 
 @message(api=1016, versions="0-0", flexible="0+")
@@ -15,10 +16,7 @@ class Forward:
 
 
 @message(api=1016, versions="0-0", flexible="0+")
-class ForwardAnswer:
+class ForwardAnswer(PeerAnswer):
     """The body of the response, in the same version. Faults of the request itself are in there."""
 
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-    controller: Int32 = -1
     body: bytes = b""

@@ -1,6 +1,7 @@
 """HandOver: asks a leader to give its partitions to named successors, each of which must have the whole log."""
 
 from tailrace.model.ids import Id
+from tailrace.wire.messages.peers.answer import PeerAnswer
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
 
@@ -27,8 +28,5 @@ class HandedOver:
 
 
 @message(api=1017, versions="0-0", flexible="0+")
-class HandOverAnswer:
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-    controller: Int32 = -1
+class HandOverAnswer(PeerAnswer):
     partitions: tuple[HandedOver, ...] = ()

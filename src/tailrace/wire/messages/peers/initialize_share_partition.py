@@ -1,7 +1,8 @@
 """InitializeSharePartition: a group coordinator lets a partition's leader store where a share group starts to read."""
 
 from tailrace.model.ids import Id
-from tailrace.wire.schema import Int16, Int32, Int64, message, wire
+from tailrace.wire.messages.peers.answer import PeerAnswer
+from tailrace.wire.schema import Int32, Int64, message
 
 
 @message(api=1023, versions="0-0", flexible="0+")
@@ -14,7 +15,5 @@ class InitializeSharePartition:
 
 
 @message(api=1023, versions="0-0", flexible="0+")
-class InitializeSharePartitionAnswer:
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-    controller: Int32 = -1
+class InitializeSharePartitionAnswer(PeerAnswer):
+    """Done, or why not."""

@@ -1,8 +1,9 @@
 """JoinCluster: a broker that is no member yet asks the controller to make it one."""
 
 from tailrace.model.ids import Id
+from tailrace.wire.messages.peers.answer import PeerAnswer
 from tailrace.wire.messages.peers.registered_feature import RegisteredFeature
-from tailrace.wire.schema import Int16, Int32, message, struct, wire
+from tailrace.wire.schema import Int32, message, struct, wire
 
 
 @message(api=1010, versions="0-0", flexible="0+")
@@ -29,12 +30,9 @@ class MetadataVoter:
 
 
 @message(api=1010, versions="0-0", flexible="0+")
-class JoinClusterAnswer:
+class JoinClusterAnswer(PeerAnswer):
     """The id it got, and whom to follow."""
 
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-    controller: Int32 = -1
     broker_id: Int32 = -1
     cluster_id: str = ""
     voters: tuple[MetadataVoter, ...] = ()

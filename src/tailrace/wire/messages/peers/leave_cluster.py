@@ -1,7 +1,8 @@
 """LeaveCluster: a broker stops cleanly and asks to be fenced, so that nobody waits for its silence."""
 
 from tailrace.model.ids import Id
-from tailrace.wire.schema import Int16, Int32, message, wire
+from tailrace.wire.messages.peers.answer import PeerAnswer
+from tailrace.wire.schema import Int32, message
 
 
 @message(api=1012, versions="0-0", flexible="0+")
@@ -13,7 +14,5 @@ class LeaveCluster:
 
 
 @message(api=1012, versions="0-0", flexible="0+")
-class LeaveClusterAnswer:
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-    controller: Int32 = -1
+class LeaveClusterAnswer(PeerAnswer):
+    """Done, or why not."""

@@ -1,9 +1,10 @@
 """RegisterBroker: a member has started, and says where it is found from now on."""
 
 from tailrace.model.ids import Id
+from tailrace.wire.messages.peers.answer import PeerAnswer
 from tailrace.wire.messages.peers.registered_endpoint import RegisteredEndpoint
 from tailrace.wire.messages.peers.registered_feature import RegisteredFeature
-from tailrace.wire.schema import Int16, Int32, message, wire
+from tailrace.wire.schema import Int32, message, wire
 
 
 @message(api=1011, versions="0-1", flexible="0+")
@@ -23,7 +24,5 @@ class RegisterBroker:
 
 
 @message(api=1011, versions="0-1", flexible="0+")
-class RegisterBrokerAnswer:
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-    controller: Int32 = -1
+class RegisterBrokerAnswer(PeerAnswer):
+    """Done, or why not."""

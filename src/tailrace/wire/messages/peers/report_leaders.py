@@ -1,7 +1,8 @@
 """ReportLeaders: a leader tells the controller which partitions it leads and who keeps up, many at a time."""
 
 from tailrace.model.ids import Id
-from tailrace.wire.schema import Int16, Int32, message, struct, wire
+from tailrace.wire.messages.peers.answer import PeerAnswer
+from tailrace.wire.schema import Int32, message, struct
 
 
 @struct
@@ -21,7 +22,5 @@ class ReportLeaders:
 
 
 @message(api=1013, versions="0-0", flexible="0+")
-class ReportLeadersAnswer:
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-    controller: Int32 = -1
+class ReportLeadersAnswer(PeerAnswer):
+    """Done, or why not."""

@@ -1,6 +1,7 @@
 """TakePart: a partition's leader asks a coordinator whether partitions take part in a transaction, or lets them."""
 
-from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
+from tailrace.wire.messages.peers.answer import PeerAnswer
+from tailrace.wire.schema import Int16, Int32, Int64, message, struct
 
 
 @struct
@@ -19,8 +20,5 @@ class TakePart:
 
 
 @message(api=1021, versions="0-0", flexible="0+")
-class TakePartAnswer:
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-    controller: Int32 = -1
+class TakePartAnswer(PeerAnswer):
     codes: tuple[Int16, ...] = ()  # for each, in the same order; 0: it takes part

@@ -1,6 +1,7 @@
 """TakeProducerIds: a broker takes a block of producer ids that no other will ever give out."""
 
-from tailrace.wire.schema import Int16, Int32, Int64, message, wire
+from tailrace.wire.messages.peers.answer import PeerAnswer
+from tailrace.wire.schema import Int32, Int64, message
 
 
 @message(api=1014, versions="0-0", flexible="0+")
@@ -9,11 +10,8 @@ class TakeProducerIds:
 
 
 @message(api=1014, versions="0-0", flexible="0+")
-class TakeProducerIdsAnswer:
+class TakeProducerIdsAnswer(PeerAnswer):
     """The block: `count` ids from `first` on."""
 
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-    controller: Int32 = -1
     first: Int64 = -1
     count: Int32 = 0

@@ -1,7 +1,8 @@
 """WriteMarkers: a coordinator of transactions has a leader end some on its partitions, which it names by topic id."""
 
 from tailrace.model.ids import Id
-from tailrace.wire.schema import Int8, Int16, Int32, Int64, message, struct, wire
+from tailrace.wire.messages.peers.answer import PeerAnswer
+from tailrace.wire.schema import Int8, Int16, Int32, Int64, message, struct
 
 
 @struct
@@ -33,10 +34,7 @@ class WriteMarkers:
 
 
 @message(api=1020, versions="0-0", flexible="0+")
-class WriteMarkersAnswer:
+class WriteMarkersAnswer(PeerAnswer):
     """An error code for every partition of every marker, in the order of the request; 0: the marker is committed."""
 
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-    controller: Int32 = -1
     codes: tuple[Int16, ...] = ()

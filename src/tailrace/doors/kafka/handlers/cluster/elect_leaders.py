@@ -6,21 +6,20 @@ Unclean elections are refused: they would elect a replica that may lack acknowle
 from collections.abc import Iterable
 
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.handlers.by_topic import by_topic, explained
 from tailrace.doors.kafka.request_limits import partitions_once
 from tailrace.doors.kafka.request_timeout import request_timeout_s
 from tailrace.model.faults import ElectionNotNeeded, Fault, InvalidRequest
 from tailrace.model.ids import PartitionName
 from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
-from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.elect_leaders import (
     PREFERRED,
     ElectLeadersRequest,
     ElectLeadersResponse,
-    PartitionElected,
     TopicElected,
-    TopicToElect,
 )
+from tailrace.wire.messages.named_topics import TopicPartitions
 
 
 async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
@@ -39,7 +38,7 @@ def _named(request: ElectLeadersRequest, call: Call) -> list[PartitionName]:
     return _asked(request.topics)
 
 
-def _asked(topics: Iterable[TopicToElect]) -> list[PartitionName]:
+def _asked(topics: Iterable[TopicPartitions]) -> list[PartitionName]:
     once = partitions_once(((one.name, one.partitions) for one in topics), PARTITIONS_PER_REQUEST_MAX)
     return [PartitionName(name, index) for name, indexes in once.items() for index in indexes]
 
@@ -55,9 +54,7 @@ def _refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
 
 
 def _elected(answers: dict[PartitionName, Fault | None]) -> tuple[TopicElected, ...]:
-    topics: dict[str, list[PartitionElected]] = {}
-    for (name, index), fault in answers.items():
-        error, message = (Error.NONE, None) if fault is None else (error_of(fault), str(fault))
-        one = PartitionElected(partition=index, error_code=error, error_message=message)
-        topics.setdefault(name, []).append(one)
-    return tuple(TopicElected(name=name, partitions=tuple(partitions)) for name, partitions in topics.items())
+    return tuple(
+        TopicElected(name=name, partitions=tuple(explained(number, fault) for number, fault in faults.items()))
+        for name, faults in by_topic(answers).items()
+    )

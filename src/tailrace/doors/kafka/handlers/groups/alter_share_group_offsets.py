@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.handlers.by_topic import by_topic, explained
 from tailrace.doors.kafka.handlers.groups.topic_ids import topic_id
 from tailrace.doors.kafka.request_limits import require_few
 from tailrace.model.faults import Fault
 from tailrace.model.ids import PartitionName
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.alter_share_group_offsets import (
-    AlteredPartition,
     AlteredTopic,
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
@@ -33,16 +33,11 @@ async def alter_share_group_offsets(
 
 
 def _topics(call: Call, results: Mapping[PartitionName, Fault | None]) -> tuple[AlteredTopic, ...]:
-    found: dict[str, list[AlteredPartition]] = {}
-    for name, fault in results.items():
-        found.setdefault(name.topic, []).append(_partition(name.partition, fault))
     return tuple(
-        AlteredTopic(name=topic, topic_id=topic_id(call, topic), partitions=tuple(some))
-        for topic, some in found.items()
+        AlteredTopic(
+            name=topic,
+            topic_id=topic_id(call, topic),
+            partitions=tuple(explained(number, fault) for number, fault in faults.items()),
+        )
+        for topic, faults in by_topic(results).items()
     )
-
-
-def _partition(number: int, fault: Fault | None) -> AlteredPartition:
-    if fault is None:
-        return AlteredPartition(partition=number)
-    return AlteredPartition(partition=number, error_code=error_of(fault), error_message=str(fault))

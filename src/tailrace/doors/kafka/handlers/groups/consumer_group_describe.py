@@ -5,13 +5,11 @@ assignments.
 from tailrace.broker.services.groups import ConsumerGroupView, ConsumerMemberView
 from tailrace.doors.kafka.authorized_operations import allowed_on_group
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.handlers.groups.assignments import described_assignment
 from tailrace.doors.kafka.request_limits import once
-from tailrace.groups.consumer.partition_sets import PartitionSet, by_topic
 from tailrace.model.faults import Fault
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.consumer_group_describe import (
-    Assigned,
-    AssignedTopic,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedConsumerGroup,
@@ -56,19 +54,7 @@ def _member(call: Call, view: ConsumerMemberView) -> DescribedMember:
         client_host=profile.client_host,
         subscribed_topic_names=profile.subscribed_topic_names,
         subscribed_topic_regex=profile.subscribed_topic_regex,
-        assignment=_assigned(call, view.assigned),
-        target_assignment=_assigned(call, view.target),
+        assignment=described_assignment(call, view.assigned),
+        target_assignment=described_assignment(call, view.target),
         member_type=0 if member.is_classic else 1,
-    )
-
-
-def _assigned(call: Call, partitions: PartitionSet) -> Assigned:
-    """Topics that were deleted are left out."""
-    find = call.services.topics.find
-    return Assigned(
-        topic_partitions=tuple(
-            AssignedTopic(topic_id=topic_id, topic_name=topic.name, partitions=some)
-            for topic_id, some in by_topic(partitions).items()
-            if (topic := find(call.caller, topic_id)) is not None
-        )
     )

@@ -5,16 +5,16 @@ coordinator has computed, and leave.
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.handlers.groups.assignments import heartbeat_response
 from tailrace.doors.kafka.handlers.groups.group_members import client_host, client_id
-from tailrace.groups.consumer.partition_sets import PartitionSet, by_topic, partition_set
-from tailrace.groups.consumer.requests import JOIN_EPOCH, Heartbeat, HeartbeatAnswer
+from tailrace.groups.consumer.partition_sets import PartitionSet, partition_set
+from tailrace.groups.consumer.requests import JOIN_EPOCH, Heartbeat
 from tailrace.groups.requests import MemberId
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.model.ids import Id, TopicPartition
 from tailrace.model.limits import GROUP_OWNED_PARTITIONS_MAX
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.consumer_group_heartbeat import (
-    Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     OwnedTopic,
@@ -35,7 +35,7 @@ async def consumer_group_heartbeat(
         )
     except Fault as fault:
         return ConsumerGroupHeartbeatResponse(error_code=error_of(fault), error_message=str(fault))
-    return _response(answer)
+    return heartbeat_response(ConsumerGroupHeartbeatResponse, answer)
 
 
 def _beat(request: ConsumerGroupHeartbeatRequest, call: Call) -> Heartbeat:
@@ -61,18 +61,3 @@ def _owned(topics: tuple[OwnedTopic, ...]) -> PartitionSet:
     if count > GROUP_OWNED_PARTITIONS_MAX:
         raise InvalidRequest(f"the member owns {count} partitions, at most {GROUP_OWNED_PARTITIONS_MAX} are allowed")
     return partition_set(TopicPartition(Id(topic.topic_id), one) for topic in topics for one in topic.partitions)
-
-
-def _response(answer: HeartbeatAnswer) -> ConsumerGroupHeartbeatResponse:
-    assignment = None
-    if answer.assigned is not None:
-        parts = by_topic(answer.assigned).items()
-        assignment = Assignment(
-            topic_partitions=tuple(OwnedTopic(topic_id=topic, partitions=some) for topic, some in parts)
-        )
-    return ConsumerGroupHeartbeatResponse(
-        member_id=answer.member_id,
-        member_epoch=answer.epoch,
-        heartbeat_interval_ms=answer.interval_ms,
-        assignment=assignment,
-    )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from tailrace.broker.services.share_groups import ShareOffset
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.handlers.by_topic import by_topic
 from tailrace.doors.kafka.handlers.groups.topic_ids import topic_id
 from tailrace.doors.kafka.request_limits import each, once, partitions_once
 from tailrace.model.faults import Fault
@@ -41,12 +42,13 @@ async def _described(call: Call, group: GroupToDescribe) -> DescribedGroup:
 
 
 def _topics(call: Call, offsets: Mapping[PartitionName, ShareOffset | Fault]) -> tuple[DescribedTopic, ...]:
-    found: dict[str, list[DescribedPartition]] = {}
-    for name, one in offsets.items():
-        found.setdefault(name.topic, []).append(_partition(name.partition, one))
     return tuple(
-        DescribedTopic(name=topic, topic_id=topic_id(call, topic), partitions=tuple(some))
-        for topic, some in found.items()
+        DescribedTopic(
+            name=topic,
+            topic_id=topic_id(call, topic),
+            partitions=tuple(_partition(number, one) for number, one in some.items()),
+        )
+        for topic, some in by_topic(offsets).items()
     )
 
 

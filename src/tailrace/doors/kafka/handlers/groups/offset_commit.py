@@ -17,11 +17,11 @@ from tailrace.model.ids import Id
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_commit import (
-    CommittedPartition,
     CommittedTopic,
     OffsetCommitRequest,
     OffsetCommitResponse,
 )
+from tailrace.wire.messages.results import PartitionResult
 
 FIRST_BY_ID: Final = 10
 FIRST_WITH_MEMBER_EPOCHS: Final = 9
@@ -50,7 +50,7 @@ def offset_commit_response(
     topics = []
     for topic in request.topics:
         results = [
-            CommittedPartition(partition=one.partition, error_code=_code(next(left), call)) for one in topic.partitions
+            PartitionResult(partition=one.partition, error_code=_code(next(left), call)) for one in topic.partitions
         ]
         topics.append(CommittedTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(results)))
     return OffsetCommitResponse(topics=tuple(topics))

@@ -6,12 +6,11 @@ from tailrace.model.faults import Fault
 from tailrace.model.ids import PartitionName
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_delete import (
-    ForgottenPartition,
-    ForgottenTopic,
     OffsetDeleteRequest,
     OffsetDeleteResponse,
     TopicToForget,
 )
+from tailrace.wire.messages.results import PartitionResult, TopicResults
 
 
 async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
@@ -26,12 +25,12 @@ async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDelet
     return OffsetDeleteResponse(topics=tuple(_answer(topic, outcome) for topic in request.topics))
 
 
-def _answer(topic: TopicToForget, outcome: dict[PartitionName, Fault | None]) -> ForgottenTopic:
+def _answer(topic: TopicToForget, outcome: dict[PartitionName, Fault | None]) -> TopicResults:
     faults = [(one.partition, outcome[PartitionName(topic.name, one.partition)]) for one in topic.partitions]
-    return ForgottenTopic(
+    return TopicResults(
         name=topic.name,
         partitions=tuple(
-            ForgottenPartition(partition=number, error_code=0 if fault is None else error_of(fault))
+            PartitionResult(partition=number, error_code=0 if fault is None else error_of(fault))
             for number, fault in faults
         ),
     )

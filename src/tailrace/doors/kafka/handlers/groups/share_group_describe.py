@@ -3,14 +3,12 @@
 from tailrace.broker.services.share_groups import ShareGroupView
 from tailrace.doors.kafka.authorized_operations import allowed_on_group
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.handlers.groups.assignments import described_assignment
 from tailrace.doors.kafka.request_limits import each, once
-from tailrace.groups.consumer.partition_sets import PartitionSet, by_topic
 from tailrace.groups.share.member import ShareMember
 from tailrace.model.faults import Fault
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.share_group_describe import (
-    Assigned,
-    AssignedTopic,
     DescribedShareGroup,
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
@@ -53,17 +51,5 @@ def _member(call: Call, member: ShareMember) -> DescribedMember:
         client_id=profile.client_id,
         client_host=profile.client_host,
         subscribed_topic_names=profile.subscribed_topic_names,
-        assignment=_assigned(call, member.current.assigned),
-    )
-
-
-def _assigned(call: Call, partitions: PartitionSet) -> Assigned:
-    """Topics that were deleted are left out."""
-    find = call.services.topics.find
-    return Assigned(
-        topic_partitions=tuple(
-            AssignedTopic(topic_id=topic_id, topic_name=topic.name, partitions=some)
-            for topic_id, some in by_topic(partitions).items()
-            if (topic := find(call.caller, topic_id)) is not None
-        )
+        assignment=described_assignment(call, member.current.assigned),
     )

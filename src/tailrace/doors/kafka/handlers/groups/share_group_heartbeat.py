@@ -3,15 +3,12 @@ and leave.
 """
 
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.handlers.groups.assignments import heartbeat_response
 from tailrace.doors.kafka.handlers.groups.group_members import client_host, client_id
-from tailrace.groups.consumer.partition_sets import by_topic
-from tailrace.groups.consumer.requests import HeartbeatAnswer
 from tailrace.groups.share.requests import ShareHeartbeat
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.share_group_heartbeat import (
-    AssignedTopic,
-    Assignment,
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
@@ -32,19 +29,4 @@ async def share_group_heartbeat(request: ShareGroupHeartbeatRequest, call: Call)
         answer = await call.services.share_groups.heartbeat(call.caller, request.group_id, beat)
     except Fault as fault:
         return ShareGroupHeartbeatResponse(error_code=error_of(fault), error_message=str(fault))
-    return _response(answer)
-
-
-def _response(answer: HeartbeatAnswer) -> ShareGroupHeartbeatResponse:
-    assignment = None
-    if answer.assigned is not None:
-        parts = by_topic(answer.assigned).items()
-        assignment = Assignment(
-            topic_partitions=tuple(AssignedTopic(topic_id=topic, partitions=some) for topic, some in parts)
-        )
-    return ShareGroupHeartbeatResponse(
-        member_id=answer.member_id,
-        member_epoch=answer.epoch,
-        heartbeat_interval_ms=answer.interval_ms,
-        assignment=assignment,
-    )
+    return heartbeat_response(ShareGroupHeartbeatResponse, answer)

@@ -1,7 +1,7 @@
 """The part that ShareFetch and ShareAcknowledge have in common: the member, its session, its acknowledgements."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from tailrace.broker.services.queues import Acknowledgement, ShareMember
@@ -61,17 +61,32 @@ def check_renewals(given: Acknowledgements, *, renews: bool, version: int) -> No
         )
 
 
-async def acknowledge_all(
-    call: Call, session: ShareSession, given: Acknowledgements
-) -> dict[TopicPartition, Fault | None]:
-    async def one(place: TopicPartition) -> Fault | None:
-        try:
-            await call.services.queues.acknowledge(call.caller, session.member, place, given[place])
-        except Fault as fault:
-            return fault.with_traceback(None)
-        return None
+class Acknowledging:
+    """Acknowledgements of several partitions: decided at once, for what the member holds now, and durable later."""
 
-    return dict(zip(given, await asyncio.gather(*map(one, given)), strict=True))
+    def __init__(self, call: Call, session: ShareSession, given: Acknowledgements) -> None:
+        self._begun = {place: _begin(call, session, place, some) for place, some in given.items()}
+
+    async def outcomes(self) -> dict[TopicPartition, Fault | None]:
+        return {place: one if isinstance(one, Fault) else await one for place, one in self._begun.items()}
+
+
+def _begin(
+    call: Call, session: ShareSession, place: TopicPartition, given: Sequence[Acknowledgement]
+) -> "Fault | asyncio.Future[Fault | None]":
+    try:
+        durable = call.services.queues.acknowledge(call.caller, session.member, place, given)
+    except Fault as fault:
+        return fault.with_traceback(None)
+    return asyncio.ensure_future(_outcome(durable))
+
+
+async def _outcome(durable: Awaitable[None]) -> Fault | None:
+    try:
+        await durable
+    except Fault as fault:
+        return fault.with_traceback(None)
+    return None
 
 
 class Leaders:

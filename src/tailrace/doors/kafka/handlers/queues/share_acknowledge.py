@@ -2,8 +2,8 @@
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.queues.acknowledging import (
+    Acknowledging,
     Leaders,
-    acknowledge_all,
     acknowledgements,
     check_renewals,
     member_of,
@@ -32,7 +32,7 @@ async def share_acknowledge(request: ShareAcknowledgeRequest, call: Call) -> Sha
         session = sessions.session_for(call.caller, member, request.share_session_epoch, call.client.connection_number)
     except Fault as fault:
         return ShareAcknowledgeResponse(error_code=error_of(fault), error_message=str(fault))
-    results = await acknowledge_all(call, session, given)
+    results = await Acknowledging(call, session, given).outcomes()
     if request.share_session_epoch == CLOSING:
         sessions.close(session)
     leaders = Leaders(call)

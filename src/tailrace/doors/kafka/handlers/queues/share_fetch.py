@@ -10,8 +10,8 @@ from tailrace.broker.services.queues import TakeLimits, Taken
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.queues.acknowledging import (
     Acknowledgements,
+    Acknowledging,
     Leaders,
-    acknowledge_all,
     acknowledgements,
     check_renewals,
     member_of,
@@ -44,16 +44,20 @@ async def share_fetch(request: ShareFetchRequest, call: Call) -> ShareFetchRespo
         if isinstance(fault, ShareSessionLimitReached):  # the client tries again at once
             await asyncio.sleep(min(max(request.max_wait_ms, 0), FETCH_WAIT_MAX_MS) / 1000)
         return ShareFetchResponse(error_code=error_of(fault), error_message=str(fault))
-    for topic in request.topics:
-        session.partitions.update({TopicPartition(Id(topic.topic_id), one.partition): None for one in topic.partitions})
-    acknowledging = asyncio.ensure_future(acknowledge_all(call, session, given))
+    try:
+        session.add(
+            TopicPartition(Id(topic.topic_id), one.partition) for topic in request.topics for one in topic.partitions
+        )
+    except Fault as fault:
+        return ShareFetchResponse(error_code=error_of(fault), error_message=str(fault))
+    acknowledging = Acknowledging(call, session, given)
     for forgotten in request.forgotten_topics:
         for number in forgotten.partitions:
             session.partitions.pop(TopicPartition(Id(forgotten.topic_id), number), None)
     taken: Results = {}
     if request.share_session_epoch != CLOSING and not request.is_renew_ack:
         taken = await _take(request, call, session)
-    acknowledged = await acknowledging
+    acknowledged = await acknowledging.outcomes()
     if request.share_session_epoch == CLOSING:
         sessions.close(session)
     shown = session.partitions if request.share_session_epoch == OPENING else dict.fromkeys((*taken, *acknowledged))

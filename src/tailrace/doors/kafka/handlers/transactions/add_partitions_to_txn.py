@@ -14,13 +14,12 @@ from tailrace.doors.kafka.request_limits import require_few
 from tailrace.model.faults import Fault
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.add_partitions_to_txn import (
-    AddedPartition,
-    AddedTopic,
     AddedTransaction,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     TransactionToAdd,
 )
+from tailrace.wire.messages.results import PartitionResult, TopicResults
 
 FIRST_OF_BROKERS: Final = 4
 
@@ -43,7 +42,7 @@ async def add_partitions_to_txn(request: AddPartitionsToTxnRequest, call: Call) 
     return AddPartitionsToTxnResponse(topics=await _answered(call, wanted))
 
 
-async def _answered(call: Call, wanted: TransactionToAdd) -> tuple[AddedTopic, ...]:
+async def _answered(call: Call, wanted: TransactionToAdd) -> tuple[TopicResults, ...]:
     places = [PartitionName(topic.name, number) for topic in wanted.topics for number in topic.partitions]
     try:
         faults = await _faults(call, wanted, places)
@@ -53,9 +52,9 @@ async def _answered(call: Call, wanted: TransactionToAdd) -> tuple[AddedTopic, .
         Error.NONE if fault is None else error_for(fault, call, fenced_since=2, abortable_since=5) for fault in faults
     )
     return tuple(
-        AddedTopic(
+        TopicResults(
             name=topic.name,
-            partitions=tuple(AddedPartition(partition=number, error_code=next(codes)) for number in topic.partitions),
+            partitions=tuple(PartitionResult(partition=number, error_code=next(codes)) for number in topic.partitions),
         )
         for topic in wanted.topics
     )

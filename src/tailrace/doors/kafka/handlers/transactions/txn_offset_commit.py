@@ -11,9 +11,8 @@ from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.groups.offsets_to_commit import by_topic, find_topic, offsets_to_commit
 from tailrace.groups.requests import MemberId
 from tailrace.wire.faults import error_of
+from tailrace.wire.messages.results import PartitionResult, TopicResults
 from tailrace.wire.messages.txn_offset_commit import (
-    TxnCommittedPartition,
-    TxnCommittedTopic,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
@@ -37,9 +36,9 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> TxnO
     codes = by_topic(wanted, [0 if fault is None else error_of(fault) for fault in faults])
     return TxnOffsetCommitResponse(
         topics=tuple(
-            TxnCommittedTopic(
+            TopicResults(
                 name=topic.name,
-                partitions=tuple(TxnCommittedPartition(partition=number, error_code=code) for number, code in answers),
+                partitions=tuple(PartitionResult(partition=number, error_code=code) for number, code in answers),
             )
             for topic, answers in zip(request.topics, codes, strict=True)
         )

@@ -9,9 +9,8 @@ from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import partitions_once, require_few, together
 from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.wire.faults import error_of
+from tailrace.wire.messages.results import PartitionResult, TopicResults
 from tailrace.wire.messages.write_txn_markers import (
-    MarkedPartition,
-    MarkedTopic,
     MarkerToWrite,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
@@ -34,7 +33,7 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> Writ
             WrittenMarker(
                 producer_id=marker.producer_id,
                 topics=tuple(
-                    MarkedTopic(name=name, partitions=tuple(next(answers) for _ in numbers))
+                    TopicResults(name=name, partitions=tuple(next(answers) for _ in numbers))
                     for name, numbers in topics.items()
                 ),
             )
@@ -43,6 +42,6 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> Writ
     )
 
 
-async def _write(call: Call, marker: MarkerToWrite, topic: str, number: int) -> MarkedPartition:
+async def _write(call: Call, marker: MarkerToWrite, topic: str, number: int) -> PartitionResult:
     fault = await call.services.transactions.write_marker(call.caller, topic, number, marker)
-    return MarkedPartition(partition=number, error_code=0 if fault is None else error_of(fault))
+    return PartitionResult(partition=number, error_code=0 if fault is None else error_of(fault))

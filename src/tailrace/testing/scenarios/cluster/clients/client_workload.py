@@ -38,7 +38,7 @@ class ClientWorkload:
         self._written: dict[int, int] = {}  # numbers that were acknowledged, and their offsets
         self._uncertain: dict[int, None] = {}  # numbers that may be written
         self._read: list[tuple[int, int]] = []  # number and offset
-        self._has_written = False
+        self.has_written = False
         self.done = False
         self.stopping = False
 
@@ -69,7 +69,7 @@ class ClientWorkload:
             await asyncio.sleep(self._rng.random() * REST_MAX_SECONDS)
         await producer.close()
         cluster.close()
-        self._has_written = True
+        self.has_written = True
 
     async def _send(self, producer: Producer) -> "tuple[int, asyncio.Future[Written]]":
         number, self._sent = self._sent, self._sent + 1
@@ -91,7 +91,7 @@ class ClientWorkload:
             consumer.assign({self._partition: 0})
             while end is None or consumer.positions[self._partition] < end:
                 self._take_records(await self._poll(consumer))
-                if end is None and self._has_written:
+                if end is None and self.has_written:
                     with suppress(Unavailable):
                         end = (await offsets_at(cluster, {self._partition: LATEST}))[self._partition]
         cluster.close()

@@ -17,6 +17,9 @@ from tailrace.testing.scenarios.cluster.clients.read_committed_consumer import R
 from tailrace.testing.scenarios.cluster.clients.reader import Reader
 from tailrace.testing.scenarios.cluster.clients.rival_controllers import RivalControllers
 from tailrace.testing.scenarios.cluster.clients.router import Router
+from tailrace.testing.scenarios.cluster.clients.share_group import DEAD_LETTER_TOPIC, configure
+from tailrace.testing.scenarios.cluster.clients.share_tenures import ShareTenures
+from tailrace.testing.scenarios.cluster.clients.share_workload import ShareWorkload
 from tailrace.testing.scenarios.cluster.clients.topic_recreator import CREATE_VERSION, TopicRecreator
 from tailrace.testing.scenarios.cluster.clients.transaction_workload import TransactionWorkload
 from tailrace.testing.scenarios.cluster.clients.transactional_producer import CLASSIC, KIP_890
@@ -96,6 +99,19 @@ class Clients:
         self._own = [ClientWorkload(self._router(f"c{number}"), KEPT_TOPIC, number) for number in numbers]
         self._all: list[Client] = [*self.writers, self._reader, self._metadata_watcher, self._recreator]
         self._all += [rival_controllers, *members, *self._transactions, *self._read_committed, *self._own]
+        self._shares: ShareWorkload | None = None
+        if plan.share_groups:
+            tenures = ShareTenures(world, servers, observer.shares)
+            self._shares = ShareWorkload(
+                self._router,
+                plan.share_groups,
+                servers,
+                tenures,
+                KEPT_TOPIC,
+                KEPT_PARTITIONS,
+                lambda: not self._producing,
+            )
+            self._all += [*self._shares.members, *self._shares.watchers]
 
     def _router(self, name: str) -> Router:
         return Router(self._ports, self._world.random, name, lambda: [server.name for server in self._servers])
@@ -120,15 +136,31 @@ class Clients:
 
     async def begin(self) -> None:
         """Create the topic that is kept, and start all clients."""
-        await self._machine.run(self._create_kept_topic())
+        await self._machine.run(self._prepare())
         for client in self._all:
             task = self._machine.spawn(client.run(), client.name)
             task.add_done_callback(self._raise_failure)
 
-    async def _create_kept_topic(self) -> None:
-        replicas = min(self._plan.replicas, len(self._servers))
-        topic = NewTopic(name=KEPT_TOPIC, num_partitions=KEPT_PARTITIONS, replication_factor=replicas)
+    async def _prepare(self) -> None:
         router = self._router("maker")
+        await self._create_topic(router, KEPT_TOPIC, KEPT_PARTITIONS)
+        if self._shares is not None:
+            await self._create_topic(router, DEAD_LETTER_TOPIC, 1)
+            for group in self._shares.groups:
+                await configure(router, group)
+                await self._settings_known(group.name)
+
+    async def _settings_known(self, group: str) -> None:
+        """Wait until all brokers have the settings of a share group: without them it starts at the latest offset."""
+        while True:
+            images = [one.node.hosted.image for one in self._servers if one.node is not None]
+            if len(images) == len(self._servers) and all(group in image.group_settings for image in images):
+                return
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _create_topic(self, router: Router, name: str, partitions: int) -> None:
+        replicas = min(self._plan.replicas, len(self._servers))
+        topic = NewTopic(name=name, num_partitions=partitions, replication_factor=replicas)
         while True:
             answer: CreateTopicsResponse | None = await router.call_any(
                 CreateTopicsRequest(topics=(topic,)), CREATE_VERSION
@@ -143,6 +175,11 @@ class Clients:
             client.stopping = True
 
     @property
+    def _producing(self) -> list[str]:
+        """All clients that write to the topic that is kept, and have not finished."""
+        return self._writing + [one.name for one in self._own if not one.has_written]
+
+    @property
     def _writing(self) -> list[str]:
         writing: list[Writer | TransactionWorkload] = [*self.writers, *self._transactions]
         return [client.name for client in writing if not (client.stopping and client.done)]
@@ -154,11 +191,15 @@ class Clients:
         others: list[TopicRecreator | ReadCommittedConsumer | ClientWorkload]
         others = [self._recreator, *self._read_committed, *self._own]
         busy += [client.name for client in others if client.stopping and not client.done]
+        if self._shares is not None:
+            busy += self._shares.busy
         return f"these clients have not finished: {', '.join(busy)}" if busy else None
 
     def check(self) -> None:
         """Check the transactions and the recreated topic, after the cluster has converged."""
         self._outcomes.check()
+        if self._shares is not None:
+            self._shares.check()
         for server in self._servers:
             assert server.node is not None
             topic = server.node.hosted.image.topics.get(self._recreator.topic)
@@ -178,4 +219,6 @@ class Clients:
         coverage.transactions_aborted = self._outcomes.count(Outcome.ABORTED)
         coverage.generations = sum(group.generations for group in self._groups)
         coverage.offset_commits = sum(group.commits for group in self._groups)
+        if self._shares is not None:
+            self._shares.count(coverage)
         coverage.topics_created, coverage.topics_recreated = self._recreator.created, self._recreator.recreated

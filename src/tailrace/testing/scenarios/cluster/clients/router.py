@@ -42,6 +42,11 @@ class Router:
             self._clients[host] = ReconnectingClient(self.ports, self.name, host, RESPONSE_MAX_SECONDS)
         return await self._clients[host].call_pipelined(requests, version)
 
+    def disconnect(self) -> None:
+        """Close all connections, as the end of the client's process would."""
+        for client in self._clients.values():
+            client.close()
+
     async def call_any(self, request: object, version: int) -> Any | None:
         return await self.call(self.any_host(), request, version)
 

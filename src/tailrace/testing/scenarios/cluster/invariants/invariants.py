@@ -22,6 +22,16 @@ class Invariant(StrEnum):
     OFFSETS = "committed offsets never go back"
     TRANSACTIONS = "all of a committed transaction is read, once, and nothing of an aborted one"
     FENCED = "a fenced producer writes nothing"
+    ONE_STATE = "each offset of a share partition is in exactly one state"
+    ONE_HOLDER = "a record has one holder at a time, in one tenure of a share partition"
+    FINISHED_ONCE = "a record that was accepted or rejected is not delivered again"
+    DELIVERY_COUNTS = "delivery counts never fall, and stay within the limit"
+    RESTS = "a record that backs off is delivered neither early nor late"
+    LOCKS = "a lock ends with its time and its session, and there are no more than the limit"
+    NO_IDLE_WAIT = "no fetch of a share group waits while something can be acquired"
+    SHARE_STATE = "stored share states never go back, and are what a replay of their log gives"
+    DEAD_LETTERS = "each record that is given up has a dead letter, and no other record has one"
+    DRAINED = "every committed record is accepted, rejected or given up, once members take all"
     CONVERGES = "everything converges within 30 virtual seconds after healing"
 
 

@@ -4,7 +4,7 @@ It reads the nodes' own objects and the bytes on their disks between two callbac
 has not changed since the last observation costs one comparison.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from tailrace.broker.partitions.partition import Partition
@@ -16,10 +16,12 @@ from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, 
 from tailrace.testing.scenarios.cluster.invariants.leadership import Leaders, ReplicaProgress, check_undamaged
 from tailrace.testing.scenarios.cluster.invariants.log_entries import BEGINNING, FilePosition, entries
 from tailrace.testing.scenarios.cluster.invariants.observation import ReplicaObservation
+from tailrace.testing.scenarios.cluster.invariants.share_partitions import SharePartitionObserver
 from tailrace.testing.scenarios.cluster.invariants.vote_journals import VoteJournals
 from tailrace.testing.scenarios.cluster.server import Server
 
 OBSERVE_EVERY_SECONDS: Final = 0.01
+SHARES_OBSERVED_EVERY: Final = 5  # observations: theirs takes longer
 
 
 class ObservedLog:
@@ -35,7 +37,7 @@ class ObservedLog:
 
 
 class ClusterObserver:
-    def __init__(self, servers: Sequence[Server]) -> None:
+    def __init__(self, servers: Sequence[Server], now: Callable[[], float]) -> None:
         self._servers = servers
         self.leaders = Leaders()
         self.histories = CommittedHistories()
@@ -50,11 +52,16 @@ class ClusterObserver:
         self._first: dict[str, TopicPartition] = {}  # the first partition of each name
         self._deleted: dict[Id, None] = {}  # topics
         self._openings = 0
+        self._observations = 0
+        self.shares = SharePartitionObserver(now)
 
     def observe_all(self) -> None:
+        self._observations += 1
         self._read_journals()
         for server in self._servers:
             self._observe_server(server)
+            if self._observations % SHARES_OBSERVED_EVERY == 0:
+                self.shares.observe(server)
 
     def before_crash(self, server: Server) -> None:
         self._read_journals()

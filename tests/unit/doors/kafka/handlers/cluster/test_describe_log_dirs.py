@@ -1,6 +1,7 @@
 """DescribeLogDirs: sizes of partitions that this broker hosts, and the free space."""
 
-from tailrace.wire.messages.describe_log_dirs import DescribedLogDir, DescribeLogDirsRequest, TopicAsked
+from tailrace.wire.messages.describe_log_dirs import DescribedLogDir, DescribeLogDirsRequest
+from tailrace.wire.messages.named_topics import TopicPartitions
 from tests.unit.doors.kafka.served import Served, versions, with_broker
 
 
@@ -25,7 +26,7 @@ async def test_every_version_measures_the_disk(served: Served) -> None:
 @with_broker()
 async def test_partitions_that_are_not_here_are_passed_over(served: Served) -> None:
     await served.make_topic("t", 2)
-    asked = (TopicAsked(name="t", partitions=(1, 9, -1, 1)), TopicAsked(name="never", partitions=(0,)))
+    asked = (TopicPartitions(name="t", partitions=(1, 9, -1, 1)), TopicPartitions(name="never", partitions=(0,)))
     answer = await served.call(DescribeLogDirsRequest(topics=asked), 5)
     folder: DescribedLogDir = answer.results[0]
     assert [(topic.name, [one.partition for one in topic.partitions]) for topic in folder.topics] == [("t", [1])]

@@ -6,7 +6,8 @@ from typing import Any
 from tailrace.model.ids import Epoch
 from tailrace.raft.messages import BeginEpoch
 from tailrace.wire.errors import Error
-from tailrace.wire.messages.elect_leaders import UNCLEAN, ElectLeadersRequest, TopicToElect
+from tailrace.wire.messages.elect_leaders import UNCLEAN, ElectLeadersRequest
+from tailrace.wire.messages.named_topics import TopicPartitions
 from tailrace.wire.messages.peers.hand_over import HandOver, PartitionToHandOver
 from tests.unit.doors.kafka.clustered import Clustered, with_cluster
 from tests.unit.doors.kafka.hostile import until
@@ -14,7 +15,7 @@ from tests.unit.doors.kafka.served import ANSWER_MAX_S
 
 
 async def elect(cluster: Clustered, broker: int, *named: tuple[str, int], version: int = 2) -> dict[Any, int]:
-    topics = tuple(TopicToElect(name=name, partitions=(index,)) for name, index in named) or None
+    topics = tuple(TopicPartitions(name=name, partitions=(index,)) for name, index in named) or None
     answer = await cluster[broker].call(ElectLeadersRequest(topics=topics, timeout_ms=5000), version)
     assert answer.error_code == 0
     return {(topic.name, one.partition): one.error_code for topic in answer.topics for one in topic.partitions}
@@ -83,7 +84,7 @@ async def test_elections_that_cannot_be_held(cluster: Clustered) -> None:
 @with_cluster(1)
 async def test_unclean_elections_are_refused(cluster: Clustered) -> None:
     await cluster.make_topic("t")
-    topics = (TopicToElect(name="t", partitions=(0,)),)
+    topics = (TopicPartitions(name="t", partitions=(0,)),)
     for version in (1, 2):
         answer = await cluster[1].call(ElectLeadersRequest(election_type=UNCLEAN, topics=topics), version)
         (refused,) = answer.topics[0].partitions

@@ -21,9 +21,9 @@ from tailrace.wire.messages.delete_topics import TopicToDelete as TopicGone
 from tailrace.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     GroupToDescribe,
-    TopicToDescribe,
 )
 from tailrace.wire.messages.list_groups import ListGroupsRequest
+from tailrace.wire.messages.named_topics import TopicPartitions
 from tailrace.wire.messages.share_group_describe import ShareGroupDescribeRequest
 from tests.unit.doors.kafka.consumers import Consumer
 from tests.unit.doors.kafka.served import Served, with_broker
@@ -32,12 +32,21 @@ from tests.unit.doors.kafka.share_members import ShareLeaders, ShareMember
 LIMIT_S = 10
 
 
+async def assigned(served: Served, *partitions: int) -> ShareMember:
+    """A member that reads t, once it has these partitions."""
+    member = ShareMember(served, "one", "t")
+    await member.join()
+    async with asyncio.timeout(LIMIT_S):
+        await member.beat_until(list(partitions))
+    return member
+
+
 async def describe(served: Served, group: str = "g") -> Any:
     request = ShareGroupDescribeRequest(group_ids=(group,), include_authorized_operations=False)
     return (await served.call(request, 1)).groups[0]
 
 
-async def offsets(served: Served, *topics: TopicToDescribe, group: str = "g", version: int = 1) -> Any:
+async def offsets(served: Served, *topics: TopicPartitions, group: str = "g", version: int = 1) -> Any:
     wanted = GroupToDescribe(group_id=group, topics=topics or None)
     return (await served.call(DescribeShareGroupOffsetsRequest(groups=(wanted,)), version)).groups[0]
 
@@ -99,10 +108,7 @@ async def test_partitions_that_cannot_be_initialized_are_tried_again_with_a_high
     leaders = ShareLeaders(served.node)
     leaders.faults = [NotLeader("moving"), NotLeader("moving")]
     await served.make_topic("t")
-    one = ShareMember(served, "one", "t")
-    await one.join()
-    async with asyncio.timeout(LIMIT_S):
-        await one.beat_until([0])
+    await assigned(served, 0)
     epochs = [epoch for _, _, epoch, _ in leaders.asked]
     assert epochs == sorted(set(epochs))
     assert len(epochs) == 3
@@ -112,10 +118,7 @@ async def test_partitions_that_cannot_be_initialized_are_tried_again_with_a_high
 async def test_new_work_does_not_wait_for_a_retry(served: Served) -> None:
     leaders = ShareLeaders(served.node)
     await served.make_topic("t")
-    one = ShareMember(served, "one", "t")
-    await one.join()
-    async with asyncio.timeout(LIMIT_S):
-        await one.beat_until([0])
+    one = await assigned(served, 0)
     await one.leave()
     leaders.faults = [NotLeader("moving")] * 100
     service, place = served.node.services.share_groups, PartitionName("t", 0)
@@ -156,10 +159,8 @@ async def test_one_partition_that_hangs_does_not_hold_up_the_others(served: Serv
 async def test_a_partition_that_is_added_starts_at_0(served: Served) -> None:
     leaders = ShareLeaders(served.node)
     await served.make_topic("t")
-    one = ShareMember(served, "one", "t")
-    await one.join()
+    one = await assigned(served, 0)
     async with asyncio.timeout(LIMIT_S):
-        await one.beat_until([0])
         grow = CreatePartitionsRequest(topics=(TopicToGrow(name="t", count=2),), timeout_ms=5000, validate_only=False)
         assert (await served.call(grow, 3)).results[0].error_code == 0
         await one.beat_until([0, 1])
@@ -182,10 +183,7 @@ async def test_a_member_that_falls_silent_is_removed(served: Served) -> None:
 async def test_a_group_is_deleted_with_the_state_of_its_partitions(served: Served) -> None:
     leaders = ShareLeaders(served.node)
     topic_id = await served.make_topic("t")
-    one = ShareMember(served, "one", "t")
-    await one.join()
-    async with asyncio.timeout(LIMIT_S):
-        await one.beat_until([0])
+    one = await assigned(served, 0)
     assert await delete_group(served) == Error.NON_EMPTY_GROUP
     assert await start_of(served, topic_id, 0) == 0
     await one.leave()
@@ -205,10 +203,8 @@ async def test_a_group_is_deleted_with_the_state_of_its_partitions(served: Serve
 async def test_the_state_of_a_deleted_topic_is_deleted(served: Served) -> None:
     ShareLeaders(served.node)
     topic_id = await served.make_topic("t")
-    one = ShareMember(served, "one", "t")
-    await one.join()
+    one = await assigned(served, 0)
     async with asyncio.timeout(LIMIT_S):
-        await one.beat_until([0])
         await served.call(DeleteTopicsRequest(topics=(TopicGone(name="t"),), timeout_ms=5000), 6)
         await one.beat_until([])
         coordinator = served.node.coordinators.groups.local("g")
@@ -225,10 +221,7 @@ async def test_offsets_are_described_altered_and_deleted(served: Served) -> None
     topic_id = await served.make_topic("t", 2)
     await served.make_topic("u")
     await served.produce("t", 1, 2, 3)
-    one = ShareMember(served, "one", "t")
-    await one.join()
-    async with asyncio.timeout(LIMIT_S):
-        await one.beat_until([0, 1])
+    one = await assigned(served, 0, 1)
     await served.produce("t", 4, 5)
     (topic,) = (await offsets(served)).topics
     assert (topic.name, topic.topic_id) == ("t", topic_id)
@@ -244,7 +237,7 @@ async def test_offsets_are_described_altered_and_deleted(served: Served) -> None
         7: Error.UNKNOWN_TOPIC_OR_PARTITION,
         1: Error.INVALID_REQUEST,
     }
-    wanted = (TopicToDescribe(name="t", partitions=(0, 9)), TopicToDescribe(name="u", partitions=(0,)))
+    wanted = (TopicPartitions(name="t", partitions=(0, 9)), TopicPartitions(name="u", partitions=(0,)))
     found = {
         (topic.name, part.partition): (part.error_code, part.start_offset, part.lag)
         for topic in (await offsets(served, *wanted)).topics

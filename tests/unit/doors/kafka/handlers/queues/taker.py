@@ -7,18 +7,14 @@ from tailrace.client.connection import Connection
 from tailrace.model.ids import Id
 from tailrace.ports import system_ports
 from tailrace.records.opened import batches, open_batch
-from tailrace.wire.messages.acknowledgements import AcknowledgementBatch
+from tailrace.wire.messages.acknowledgements import AcknowledgementBatch, PartitionToAcknowledge, TopicToAcknowledge
 from tailrace.wire.messages.incremental_alter_configs import (
     ConfigChange,
     IncrementalAlterConfigsRequest,
     ResourceToAlter,
 )
-from tailrace.wire.messages.share_acknowledge import (
-    PartitionToAcknowledge,
-    ShareAcknowledgeRequest,
-    TopicToAcknowledge,
-)
-from tailrace.wire.messages.share_fetch import PartitionToShareFetch, ShareFetchRequest, TopicToShareFetch
+from tailrace.wire.messages.share_acknowledge import ShareAcknowledgeRequest
+from tailrace.wire.messages.share_fetch import ShareFetchRequest
 from tests.unit.doors.kafka.served import Served
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
@@ -55,8 +51,8 @@ class Taker:
 
     async def fetch(self, *acknowledged: Batch, version: int = 2, **more: Any) -> Any:
         """ShareFetch; the whole answer."""
-        partition = PartitionToShareFetch(partition=0, acknowledgement_batches=_batches(acknowledged))
-        topic = TopicToShareFetch(topic_id=self.topic_id, partitions=(partition,))
+        partition = PartitionToAcknowledge(partition=0, acknowledgement_batches=_batches(acknowledged))
+        topic = TopicToAcknowledge(topic_id=self.topic_id, partitions=(partition,))
         request = ShareFetchRequest(
             **{
                 "group_id": self.group,

@@ -4,7 +4,10 @@ import asyncio
 
 import pytest
 
+from tailrace.model.limits import SHARE_SESSION_PARTITIONS_MAX
 from tailrace.wire.errors import Error
+from tailrace.wire.messages.acknowledgements import PartitionToAcknowledge, TopicToAcknowledge
+from tailrace.wire.messages.metadata import MetadataRequest
 from tests.unit.doors.kafka.handlers.queues.taker import (
     ACCEPT,
     REJECT,
@@ -18,6 +21,7 @@ from tests.unit.doors.kafka.served import Served, with_broker
 from tests.unit.doors.kafka.transacted import Transacted
 
 FIVE = (1, 2, 3, 4, 5)  # timestamps
+ONE_RECORD = {"max_records": 1, "share_acquire_mode": 1}
 
 
 async def filled(served: Served, *sizes: int) -> bytes:
@@ -102,12 +106,54 @@ async def test_a_request_that_waits_is_answered_when_records_arrive(served: Serv
 
 
 @with_broker()
+async def test_of_members_that_wait_each_gets_its_record(served: Served) -> None:
+    topic_id = await filled(served)
+    members = [await Taker.connect(served, topic_id, f"m{number}") for number in range(3)]
+    assert [await one.take() for one in members] == [[], [], []]
+    waiting = [asyncio.ensure_future(one.take(max_wait_ms=30_000, **ONE_RECORD)) for one in members]
+    await served.call(MetadataRequest(topics=None), 1)  # the requests before have arrived
+    await served.produce("t", 1, 2, 3)
+    async with asyncio.timeout(10):
+        assert sorted(await asyncio.gather(*waiting)) == [[(0, 0, 1)], [(1, 1, 1)], [(2, 2, 1)]]
+
+
+@with_broker()
+async def test_a_member_that_waited_and_left_holds_up_nobody(served: Served) -> None:
+    topic_id = await filled(served)
+    first, second = [await Taker.connect(served, topic_id, name) for name in ("first", "second")]
+    waiting = []
+    for one in (first, second):
+        waiting.append(asyncio.ensure_future(one.take(max_wait_ms=30_000, **ONE_RECORD)))
+        await served.call(MetadataRequest(topics=None), 1)  # the request before has arrived
+    first.client.close()
+    await served.produce("t", 1)
+    async with asyncio.timeout(10):
+        assert await waiting[1] in ([(0, 0, 1)], [(0, 0, 2)]), "twice if the first got it before it left"
+    waiting[0].cancel()
+
+
+@with_broker()
 async def test_whole_batches_or_exactly_as_many_as_wanted(served: Served) -> None:
     topic_id = await filled(served, 5, 5, 5)
     one = await Taker.connect(served, topic_id)
     assert await one.take(max_records=7) == [(0, 9, 1)], "to the end of the batch"
     assert await one.take(max_records=2, share_acquire_mode=1) == [(10, 11, 1)]
     assert await one.take(max_records=7, share_acquire_mode=1) == [(12, 14, 1)]
+
+
+@with_broker()
+async def test_records_are_taken_up_to_the_number_or_the_bytes_however_large_they_are(served: Served) -> None:
+    topic_id = await filled(served)
+    for timestamp in range(100):
+        await served.produce("t", timestamp, value=bytes(1_000))
+    one = await Taker.connect(served, topic_id)
+    assert await one.take(max_records=60) == [(0, 59, 1)]
+    answer = await one.fetch(max_bytes=10_500)
+    assert [(got.first_offset, got.last_offset) for got in answer.topics[0].partitions[0].acquired_records] == [
+        (60, 68)
+    ]
+    assert len(answer.topics[0].partitions[0].records) <= 10_500
+    assert await one.take() == [(69, 99, 1)]
 
 
 @with_broker()
@@ -174,6 +220,19 @@ async def test_the_number_of_sessions_is_limited(served: Served) -> None:
     assert (await other.fetch()).error_code == Error.SHARE_SESSION_LIMIT_REACHED
     await one.take(share_session_epoch=-1)
     assert await other.take() == [(0, 4, 2)]
+
+
+@with_broker()
+async def test_a_session_cannot_grow_for_ever(served: Served) -> None:
+    topic_id = await filled(served, 1)
+    one = await Taker.connect(served, topic_id)
+    for begin in range(0, SHARE_SESSION_PARTITIONS_MAX, 1000):
+        some = tuple(PartitionToAcknowledge(partition=begin + at) for at in range(1000))
+        answer = await one.fetch(topics=(TopicToAcknowledge(topic_id=one.topic_id, partitions=some),), max_records=0)
+        assert answer.error_code == 0
+    more = PartitionToAcknowledge(partition=SHARE_SESSION_PARTITIONS_MAX)
+    answer = await one.fetch(topics=(TopicToAcknowledge(topic_id=one.topic_id, partitions=(more,)),))
+    assert answer.error_code == Error.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(("member", "group"), [("m" * 37, "g"), ("", "g"), ("m", "")])
