@@ -12,7 +12,7 @@ from tailrace.queues.state import ShareState, StateBatch
 BATCHES = 1_000
 BATCH_RECORDS = 3
 LOCKS_MAX = 2_000  # records that are taken at once
-BACKOFF_MS = 5_000
+BACKOFF_MS = 30_000  # longer than all releases take
 STEP_MS = 100
 RUN_MAX_BYTES = 500  # of a run and its places in the lists
 
@@ -68,8 +68,8 @@ class BackingOff:
         self.spans = [Span(at, at + LOCKS_MAX - 1) for at in range(0, records, LOCKS_MAX)]
         self.due_ms: dict[int, int] = {}  # by offset
         self.stored: list[StateBatch] = []
-        self.share = self.loaded([])
         self.now_ms = 0
+        self.share = self.loaded([])
         for span in self.spans:
             if self.share.wanted(span.first, self.turn()) is None:
                 break
@@ -81,7 +81,6 @@ class BackingOff:
         return DeliveryTurn(0.0, self.now_ms, self.rules)
 
     def loaded(self, stored: list[StateBatch]) -> SharePartition:
-        self.now_ms = 0
         return SharePartition(ShareState(state_epoch=0, start=0, complete_count=0, batches=tuple(stored)), self.turn())
 
     def take(self, span: Span) -> list[int]:
@@ -98,7 +97,7 @@ class BackingOff:
     def deliver_in_time(self) -> None:
         """Let the time pass in steps: a record comes in the first step at or after its time, and in none before."""
         left = dict(self.due_ms)
-        for self.now_ms in range(0, max(left.values()) + STEP_MS, STEP_MS):
+        for self.now_ms in range(self.now_ms, max(left.values()) + STEP_MS, STEP_MS):
             self.share.tick(self.turn())
             while (first := self.share.wanted(0, self.turn())) is not None and first < self.share.end:
                 for offset in self.take(Span(first, self.spans[first // LOCKS_MAX].last)):
