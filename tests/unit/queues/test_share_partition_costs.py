@@ -97,7 +97,8 @@ class BackingOff:
     def deliver_in_time(self) -> None:
         """Let the time pass in steps: a record comes in the first step at or after its time, and in none before."""
         left = dict(self.due_ms)
-        for self.now_ms in range(self.now_ms, max(left.values()) + STEP_MS, STEP_MS):
+        while left:
+            self.now_ms += STEP_MS
             self.share.tick(self.turn())
             while (first := self.share.wanted(0, self.turn())) is not None and first < self.share.end:
                 for offset in self.take(Span(first, self.spans[first // LOCKS_MAX].last)):
@@ -105,7 +106,6 @@ class BackingOff:
                     accepted = [Acknowledgement(offset, offset, [Acknowledge.ACCEPT])]
                     self.share.written(self.share.acknowledge("ada", accepted, self.turn()), self.turn(), ok=True)
             assert min(left.values(), default=self.now_ms + 1) > self.now_ms, "a record is late"
-        assert left == {}
 
 
 def test_100_000_records_that_back_off_cost_a_run_for_each_time() -> None:
