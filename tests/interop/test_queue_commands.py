@@ -77,7 +77,7 @@ def test_the_exit_code_of_a_command_decides(
     sharing: str, queue: str, code: int, again: Sequence[tuple[str, int]]
 ) -> None:
     send(sharing, queue, "a")
-    ran = run(sharing, "take", queue, "--max", "1", "--exec", f'cat; echo " $TAILRACE_OFFSET"; exit {code}')
+    ran = run(sharing, "take", queue, "--max", "1", "--exec", f'cat; echo " $MESSAGE_OFFSET"; exit {code}')
     assert (ran.code, ran.out, ran.err) == (0, "a 0\n", "")
     assert taken(sharing, queue) == again
 
@@ -107,7 +107,7 @@ def test_a_command_that_cannot_be_started_uses_up_one_try(sharing: str, queue: s
 def test_several_workers(sharing: str, queue: str, tmp_path: Path) -> None:
     send(sharing, queue, "a", "b", "c")
     all_here = "[ -e {0}-0 ] && [ -e {0}-1 ] && [ -e {0}-2 ]"
-    meet = f"touch {{0}}-$TAILRACE_OFFSET; until {all_here}; do sleep 0.05; done; value=$(cat); echo $value"
+    meet = f"touch {{0}}-$MESSAGE_OFFSET; until {all_here}; do sleep 0.05; done; value=$(cat); echo $value"
     ran = run(sharing, "take", queue, "--max", "3", "--workers", "3", "--exec", meet.format(tmp_path / "here"))
     assert sorted(ran.out.split()) == ["a", "b", "c"]
 

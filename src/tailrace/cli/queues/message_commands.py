@@ -96,8 +96,8 @@ def take(
     A printed message is accepted: nobody gets it again. With --exec the exit code of the command decides: 0 accepts
     the message, 75 releases it for another try; any other code is a failed try: it is reported, and the message is
     delivered again until the delivery limit. The lock is renewed while the command runs. Its environment has
-    TAILRACE_TOPIC, TAILRACE_PARTITION, TAILRACE_OFFSET, TAILRACE_DELIVERY_COUNT, TAILRACE_TIMESTAMP, TAILRACE_KEY and
-    TAILRACE_HEADERS (JSON). With --no-ack nothing is accepted: other workers do not get the messages while this command
+    MESSAGE_TOPIC, MESSAGE_PARTITION, MESSAGE_OFFSET, MESSAGE_DELIVERY_COUNT, MESSAGE_TIMESTAMP, MESSAGE_KEY and
+    MESSAGE_HEADERS (JSON). With --no-ack nothing is accepted: other workers do not get the messages while this command
     runs, and get them afterwards, with one delivery more.
 
     The exit code is 1 if fewer than --max messages came, or a try failed.

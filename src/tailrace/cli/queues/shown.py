@@ -33,12 +33,12 @@ def line(message: Message | Received, format: Format) -> bytes:
 def environment(message: Message) -> dict[str, str]:
     """What a command that handles a message finds in its environment; the value is its standard input."""
     found = {
-        "TAILRACE_TOPIC": message.topic,
-        "TAILRACE_PARTITION": str(message.partition.partition),
-        "TAILRACE_OFFSET": str(message.offset),
-        "TAILRACE_DELIVERY_COUNT": str(message.delivery_count),
-        "TAILRACE_TIMESTAMP": str(message.timestamp_ms),
-        "TAILRACE_HEADERS": json.dumps(_headers(message), ensure_ascii=False),
+        "MESSAGE_TOPIC": message.topic,
+        "MESSAGE_PARTITION": str(message.partition.partition),
+        "MESSAGE_OFFSET": str(message.offset),
+        "MESSAGE_DELIVERY_COUNT": str(message.delivery_count),
+        "MESSAGE_TIMESTAMP": str(message.timestamp_ms),
+        "MESSAGE_HEADERS": json.dumps(_headers(message), ensure_ascii=False),
         **{f"TAILRACE_{name.upper()}": value for name, value in named_bytes("key", message.key).items() if value},
     }
     return {name: value for name, value in found.items() if "\0" not in value}  # which no environment can hold
