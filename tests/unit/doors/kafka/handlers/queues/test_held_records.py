@@ -39,7 +39,7 @@ async def begin(served: Served) -> bytes:
     epoch = 0
     async with asyncio.timeout(10):
         while (await served.call(FindCoordinatorRequest(coordinator_keys=(GROUP,)), 4)).coordinators[0].error_code:
-            await asyncio.sleep(0)
+            pass
         while True:
             joining = ShareGroupHeartbeatRequest(
                 group_id=GROUP, member_id="ada", member_epoch=epoch, subscribed_topic_names=("t",)
@@ -48,7 +48,6 @@ async def begin(served: Served) -> bytes:
             epoch = answer.member_epoch
             if answer.assignment is not None and answer.assignment.topic_partitions:
                 return topic_id
-            await asyncio.sleep(0)
 
 
 async def fetch(
