@@ -356,6 +356,14 @@ class SharePartition:
                 self._give_back(run, turn, rests=False)
         self._drop_finished()
 
+    def not_delivered(self, member: str, acquired: Iterable[Acquired], turn: DeliveryTurn) -> None:
+        """A member cannot get what was acquired for it: give that back, and nothing else that it holds."""
+        for one in acquired:
+            for run in self._exactly(max(one.first, self._runs.start), min(one.last, self._runs.end - 1)):
+                if run.state is DeliveryState.ACQUIRED and run.member == member and not run.writing:
+                    self._give_back(run, turn, rests=False)
+        self._drop_finished()
+
     def dead_lettered(self, first: int, last: int, turn: DeliveryTurn) -> None:
         """The copies of these records are in the dead letter topic."""
         for run in self._exactly(max(first, self._runs.start), min(last, self._runs.end - 1)):

@@ -42,3 +42,16 @@ def test_a_leader_whose_clock_is_behind_does_not_let_a_record_rest_longer_than_i
 def test_a_clock_that_is_set_back_does_not_keep_a_record_resting() -> None:
     machine = resting(NOW_MS + 200, NOW_MS)
     assert taken(machine, at(NOW_MS - 600_000)) == [Acquired(0, 0, 3)]
+
+
+def test_what_was_not_delivered_is_given_back_without_the_rest_that_the_member_holds() -> None:
+    machine = SharePartition(ShareState(state_epoch=1, start=0, complete_count=0), at(NOW_MS))
+    before: list[Acquired] = []
+    machine.acquire("ada", 0, [Span(0, 1)], 10, before, at(NOW_MS), exact=False)
+    late: list[Acquired] = []
+    machine.acquire("ada", 2, [Span(2, 3)], 10, late, at(NOW_MS), exact=False)
+    machine.not_delivered("ada", late, at(NOW_MS))
+    assert [(run.first, run.last, run.state) for run in machine.runs] == [
+        (0, 1, DeliveryState.ACQUIRED),
+        (2, 3, DeliveryState.AVAILABLE),
+    ]

@@ -259,6 +259,14 @@ class LedShare:
             self._done(turn)
             self._notify()
 
+    def not_delivered(self, member: str, taken: Taken) -> None:
+        """A member's session ended while records were taken for it."""
+        if self.is_current:
+            turn = self._turn()
+            self._machine.not_delivered(member, taken.acquired, turn)
+            self._done(turn)
+            self._notify()
+
     def _tick(self) -> None:
         self._timer = None
         if self.is_current:

@@ -105,7 +105,7 @@ class Queues:
                 records -= taken.total
                 size -= taken.bytes
                 if unwanted.done():  # the member left while this was read from disk
-                    share.left(member.id)
+                    share.not_delivered(member.id, taken)
         return results
 
     async def _open_all(self, group: str, places: Sequence[TopicPartition]) -> list[LedShare | Fault]:

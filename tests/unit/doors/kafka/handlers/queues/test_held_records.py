@@ -47,7 +47,6 @@ async def begin(served: Served) -> bytes:
             epoch = answer.member_epoch
             if answer.assignment is not None and answer.assignment.topic_partitions:
                 return topic_id
-            await asyncio.sleep(0)
 
 
 async def fetch(
