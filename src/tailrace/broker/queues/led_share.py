@@ -144,10 +144,6 @@ class LedShare:
             self._rules = settings, rules_of(settings)
         return self._rules[1]
 
-    @property
-    def lock_ms(self) -> int:
-        return self._settings().record_lock_duration_ms
-
     def close(self) -> None:
         self._closed = True
         if self._timer is not None:
@@ -179,7 +175,7 @@ class LedShare:
 
     def _has_some(self) -> bool:
         wanted = self._machine.wanted(0, self._turn())
-        return wanted is not None and wanted < self.partition.readable(committed=self._settings().read_committed)
+        return wanted is not None and wanted < self.readable
 
     # Events
 

@@ -5,7 +5,6 @@ epoch, which fences earlier leaders; from then on it alone writes it.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, Final
@@ -20,8 +19,6 @@ from tailrace.model.settings import Settings
 from tailrace.model.share_settings import ShareSettings
 from tailrace.ports import Clock
 from tailrace.queues.state import ShareKey
-
-logger: Final = logging.getLogger(__name__)
 
 IDLE_MAX_S: Final = 300.0  # after which a share partition that nobody uses is dropped from memory
 SWEEP_EVERY_S: Final = 60.0
@@ -45,14 +42,18 @@ class SharePartitions:
         self._dead_letters = dead_letters
         self._shares: dict[ShareKey, LedShare] = {}
         self._loading: dict[ShareKey, asyncio.Task[LedShare]] = {}
-        self._known_settings: dict[str, tuple[dict[str, str], ShareSettings]] = {}  # by group, with its own
+        self._usual_settings = ShareSettings.of({}, settings)
+        self._own_settings: dict[str, tuple[dict[str, str], ShareSettings]] = {}  # of groups that have some
         self._swept_at = clock.monotonic()
 
     def settings_of(self, group: str) -> ShareSettings:
-        own = self._hosted.image.group_settings.get(group, {})
-        known = self._known_settings.get(group)
+        own = self._hosted.image.group_settings.get(group)
+        if not own:  # nothing is kept of a group that only a request names
+            self._own_settings.pop(group, None)
+            return self._usual_settings
+        known = self._own_settings.get(group)
         if known is None or known[0] != own:
-            known = self._known_settings[group] = (dict(own), ShareSettings.of(own, self._settings))
+            known = self._own_settings[group] = (dict(own), ShareSettings.of(own, self._settings))
         return known[1]
 
     @property

@@ -20,7 +20,7 @@ from tailrace.ports import Clock
 from tailrace.queues.share_partition import Acknowledge, Acknowledgement, Acquired
 from tailrace.queues.state import ShareKey
 
-__all__ = ["Acknowledgement", "Acquired", "Queues", "ShareMember", "TakeLimits", "Taken"]
+__all__ = ["Acknowledge", "Acknowledgement", "Acquired", "Queues", "ShareMember", "TakeLimits", "Taken"]
 
 
 class ShareMember(NamedTuple):

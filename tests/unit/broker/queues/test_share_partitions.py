@@ -207,3 +207,12 @@ async def test_the_stored_start_is_right_after_writes_at_the_same_time(brokers: 
     await asyncio.gather(*(say(brokers, 1, Acknowledge.ACCEPT, one) for one in (0, 2, 1, 3)))
     await brokers.elapse(1.0)
     assert await unfinished(brokers, 1) == 0
+
+
+@simulated(count=1, **FEW)
+async def test_nothing_is_kept_of_groups_that_only_requests_name(brokers: Brokers) -> None:
+    shares = brokers[1].coordinators.share_partitions
+    assert len({shares.settings_of(f"group {number}") for number in range(100)}) == 1
+    assert not shares._own_settings
+    await group_settings(brokers, share_delivery_count_limit=7)
+    assert shares.settings_of("g").delivery_count_limit == 7

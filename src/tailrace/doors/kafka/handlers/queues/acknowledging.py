@@ -2,35 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
-from tailrace.broker.services.queues import Acknowledgement, ShareMember
+from tailrace.broker.services.queues import Acknowledge, Acknowledgement, ShareMember
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.records.leader_endpoints import endpoints_of
 from tailrace.doors.kafka.share_sessions import ShareSession
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.model.ids import Id, TopicPartition
-from tailrace.wire.messages.acknowledgements import AcknowledgementBatch
+from tailrace.wire.messages.acknowledgements import TopicToAcknowledge
 from tailrace.wire.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
 
 MEMBER_ID_MAX_CHARS: Final = 36
-RENEW: Final = 4
 
 Acknowledgements = Mapping[TopicPartition, Sequence[Acknowledgement]]
-
-
-class AcknowledgedPartition(Protocol):
-    @property
-    def partition(self) -> int: ...
-    @property
-    def acknowledgement_batches(self) -> tuple[AcknowledgementBatch, ...]: ...
-
-
-class AcknowledgedTopic(Protocol):
-    @property
-    def topic_id(self) -> Id: ...
-    @property
-    def partitions(self) -> Sequence[AcknowledgedPartition]: ...
 
 
 def member_of(group_id: str | None, member_id: str | None) -> ShareMember:
@@ -41,7 +26,7 @@ def member_of(group_id: str | None, member_id: str | None) -> ShareMember:
     return ShareMember(group_id, member_id)
 
 
-def acknowledgements(topics: Iterable[AcknowledgedTopic]) -> dict[TopicPartition, list[Acknowledgement]]:
+def acknowledgements(topics: Iterable[TopicToAcknowledge]) -> dict[TopicPartition, list[Acknowledgement]]:
     """By partition. The same partition may appear more than once."""
     found: dict[TopicPartition, list[Acknowledgement]] = {}
     for topic in topics:
@@ -55,7 +40,7 @@ def acknowledgements(topics: Iterable[AcknowledgedTopic]) -> dict[TopicPartition
 
 def check_renewals(given: Acknowledgements, *, renews: bool, version: int) -> None:
     """Locks are renewed only by requests that say so, from version 2 on."""
-    if not renews and any(RENEW in one.types for some in given.values() for one in some):
+    if not renews and any(Acknowledge.RENEW in one.types for some in given.values() for one in some):
         raise InvalidRequest(
             "Acknowledgements that renew need IsRenewAck." if version > 1 else "Version 1 has no renewals."
         )
