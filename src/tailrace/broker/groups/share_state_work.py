@@ -134,7 +134,8 @@ class ShareStateWorker:
             one: asyncio.ensure_future(_fault_of(self._calls.initialize(group_id, *one, state_epoch, start)))
             for one, start in starts.items()
         }
-        all_calls = asyncio.gather(*calls.values())
+        # `return_exceptions`: with it, calls that are cancelled leave no exception that nobody retrieves
+        all_calls = asyncio.gather(*calls.values(), return_exceptions=True)
         try:
             while calls:
                 with suppress(TimeoutError):
@@ -147,7 +148,8 @@ class ShareStateWorker:
                 if done:
                     await self._act(partial(_initialized, group_id, done))
         finally:
-            all_calls.cancel()
+            for call in calls.values():
+                call.cancel()
         return faults
 
 
