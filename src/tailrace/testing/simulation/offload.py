@@ -7,9 +7,13 @@ result arrives after the delay in both cases.
 import asyncio
 import pickle
 import random
+from collections import deque
 from collections.abc import Callable
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
+from tailrace.ports.offload import WorkerLost
+from tailrace.ports.worker_process import outcome
 from tailrace.testing.simulation.loop import SimLoop
 from tailrace.testing.simulation.process import SimProcess
 from tailrace.testing.simulation.randomness import Odds
@@ -53,8 +57,90 @@ class SimOffload:
         pickled = pickle.dumps(arguments)
         return self.thread(lambda: _in_worker(call, pickled))
 
+    def session(self, make: Callable[..., object], *arguments: object) -> "SimSession":
+        self._process.check_alive()
+        return SimSession(self, self._rng, self._odds, pickle.dumps((make, arguments)))
+
     def close(self) -> None:
         self._process.check_alive()
+
+
+class SimSession:
+    """An object in a worker process, which the seed may lose in any call."""
+
+    def __init__(self, offload: SimOffload, rng: random.Random, odds: Odds, made: bytes) -> None:
+        self._offload = offload
+        self._rng = rng
+        self._odds = odds
+        self._made = made  # how the object is made, pickled
+        self._subject: object = None
+        self._started = False
+        self._lost: str | None = None
+        self._waiting: deque[tuple[bytes, asyncio.Future[Any]]] = deque()  # the first one is under way
+
+    def call(self, method: str, *arguments: object, **named: object) -> "asyncio.Future[Any]":
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if self._lost is not None:
+            future.set_exception(WorkerLost(self._lost))
+            return future
+        try:
+            pickled = pickle.dumps((method, arguments, named))
+        except Exception as error:
+            future.set_exception(error)
+            return future
+        self._waiting.append((pickled, future))
+        if len(self._waiting) == 1:
+            self._run_next()
+        return future
+
+    def close(self) -> None:
+        self._lose("the session was closed")
+
+    def _run_next(self) -> None:
+        pickled, _ = self._waiting[0]
+        if self._rng.random() < self._odds.worker_lost_chance:
+            call: Callable[[], bytes | None] = lambda: None  # noqa: E731
+        else:
+            call = partial(self._work, pickled)
+        self._offload.thread(call).add_done_callback(self._ended)
+
+    def _work(self, pickled: bytes) -> bytes:
+        failed: Exception | None = None
+        if not self._started:
+            make, arguments = pickle.loads(self._made)
+            try:
+                self._subject = make(*arguments)
+            except Exception as error:
+                failed = error
+            else:
+                self._started = True
+        return outcome(self._subject, failed, *pickle.loads(pickled))
+
+    def _ended(self, answered: "asyncio.Future[bytes | None]") -> None:
+        if self._lost is not None:
+            return
+        answer = answered.result()
+        if answer is None:
+            self._lose("the worker process was lost")
+            return
+        _, future = self._waiting.popleft()
+        result, error = pickle.loads(answer)
+        if not future.done():
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+        if self._waiting:
+            self._run_next()
+
+    def _lose(self, why: str) -> None:
+        if self._lost is not None:
+            return
+        self._lost, self._subject = why, None
+        for _, future in self._waiting:
+            if not future.done():
+                future.set_exception(WorkerLost(why))
+        self._waiting.clear()
 
 
 def _outcome(call: Callable[[], T]) -> tuple[T | None, Exception | None]:

@@ -42,6 +42,7 @@ class Odds:
     silence: Delay = Delay(low_seconds=5.0, high_seconds=40.0)  # until TCP gives up on a peer that does not answer
     tls: Delay = Delay(low_seconds=0.001, high_seconds=0.01, slow_chance=0.02, slow_seconds=1.0)  # a TLS handshake
     tls_failure_chance: float = 0.01  # that a TLS handshake fails
+    worker_lost_chance: float = 0.003  # that a session's worker process ends in a call
     retransmit: Delay = Delay(low_seconds=0.01, high_seconds=1.0)  # until TCP sends again after a partition heals
     cold_chance: float = 0.1  # that a cached read finds nothing in the page cache
     short_chance: float = 0.05  # that a cached read finds only its first pages in the page cache

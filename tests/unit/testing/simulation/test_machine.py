@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tailrace.ports import Ports
+from tailrace.ports.offload import WorkerLost
 from tailrace.testing.simulation import Crashed, Dead, Odds, SimulationFailed, World
 
 crashes = pytest.mark.parametrize("power_loss", [False, True])
@@ -228,3 +229,57 @@ def test_the_stop_handler_runs_in_the_context_of_its_process() -> None:
 
     with World(1) as world:
         world.run(main(world))
+
+
+class Tally:
+    def __init__(self, start: int) -> None:
+        self.total = start
+
+    def add(self, numbers: list[int]) -> list[int]:
+        self.total += sum(numbers)
+        numbers.append(self.total)
+        return numbers
+
+
+def test_a_session_keeps_its_object_and_takes_calls_in_order() -> None:
+    async def run(world: World) -> None:
+        session = world.machine("a").boot().offload.session(Tally, 10)
+        given = [1]
+        first, cancelled, last = session.call("add", given), session.call("add", [2]), session.call("add", [3])
+        cancelled.cancel()
+        assert (await first, await last, given) == ([1, 11], [3, 16], [1])
+        with pytest.raises(TypeError):
+            await session.call("add", 5)
+        under_way = session.call("add", [1])
+        session.close()
+        for call in (under_way, session.call("add", [1])):
+            with pytest.raises(WorkerLost):
+                await call
+
+    for seed in range(20):
+        with World(seed, odds=Odds(worker_lost_chance=0.0)) as world:
+            world.run(run(world))
+
+
+def test_the_seed_loses_the_worker_of_a_session() -> None:
+    async def run(world: World) -> None:
+        offload = world.machine("a").boot().offload
+        session = offload.session(Tally, 0)
+        calls = [session.call("add", [1]) for _ in range(100)]
+        results = await gather_in_order(calls)
+        lost = next(at for at, result in enumerate(results) if isinstance(result, WorkerLost))
+        assert results[:lost] == [[1, total] for total in range(1, lost + 1)]
+        assert all(isinstance(result, WorkerLost) for result in results[lost:])
+
+    with World(3, odds=Odds(worker_lost_chance=0.2)) as world:
+        world.run(run(world))
+
+
+async def gather_in_order(calls: "list[asyncio.Future[object]]") -> list[object]:
+    results: list[object] = []
+    for call in calls:
+        try:
+            results.append(await call)
+        except WorkerLost as lost:
+            results.append(lost)
+    return results
