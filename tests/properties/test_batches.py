@@ -10,7 +10,7 @@ from tailrace.model.faults import BatchTooLarge, CorruptBatch, Fault, InvalidBat
 from tailrace.records.build import build_batch
 from tailrace.records.compress import Compression, decompress
 from tailrace.records.header import CHECKED_FROM, CRC_AT, EPOCH_AT, read_header
-from tailrace.records.opened import batches, open_batch, walk_heads
+from tailrace.records.opened import batches, decompressed, open_batch, walk_heads
 from tailrace.records.record import NewRecord, Record
 from tailrace.records.varints import read_varint, varint
 from tests.properties.record_strategies import codecs, several
@@ -31,7 +31,8 @@ def test_what_is_built_is_what_is_opened(new: list[NewRecord], codec: Compressio
     assert open_batch(batch) == [
         Record(base + delta, one.timestamp, one.key, one.value, one.headers) for delta, one in enumerate(new)
     ]
-    assert list(walk_heads(batch, len(batch) + 10_000)) == [(one.timestamp, one.key is not None) for one in new]
+    heads = walk_heads(*decompressed(batch, len(batch) + 10_000))
+    assert list(heads) == [(one.timestamp, one.key is not None) for one in new]
     header = read_header(batch)
     assert header.size == len(batch)
     assert header.max_timestamp == max(one.timestamp for one in new)

@@ -74,14 +74,19 @@ def seal_batch(
     base_offset: int = 0,
     leader_epoch: int = -1,
     compression: Compression = "none",
+    level: int | None = None,
     producer_id: int = -1,
     producer_epoch: int = -1,
     base_sequence: int = -1,
     flags: int = 0,
+    last_offset_delta: int | None = None,
 ) -> bytearray:
-    """A batch of `count` records that the caller has encoded already, as bulk writers do."""
+    """A batch of `count` records that the caller has encoded already, as bulk writers do.
+
+    `last_offset_delta` is that of a compacted batch, which has fewer records than offsets.
+    """
     if compression != "none":
-        body = compress(compression, body)
+        body = compress(compression, body, level)
     batch = bytearray(BATCH_HEADER_BYTES)
     LAYOUT.pack_into(
         batch,
@@ -92,7 +97,7 @@ def seal_batch(
         2,
         0,
         COMPRESSIONS.index(compression) | flags,
-        count - 1,
+        count - 1 if last_offset_delta is None else last_offset_delta,
         base_timestamp,
         max_timestamp,
         producer_id,

@@ -37,18 +37,19 @@ _LENGTH: Final = Struct(">i")
 _BUFFER_FULL: Final = "failed to write whole buffer"  # in cramjam's error; it has no separate exception for this
 
 
-def compress(codec: Compression, data: Buffer) -> bytes:
+def compress(codec: Compression, data: Buffer, level: int | None = None) -> bytes:
+    """`level` is one of the codec's own library; None: its default here."""
     if codec == "none":
         return bytes(data)
     if codec == "gzip":
-        return bytes(cramjam.gzip.compress(data, level=GZIP_LEVEL))
+        return bytes(cramjam.gzip.compress(data, level=GZIP_LEVEL if level is None else level))
     if codec == "snappy":
         return _compress_snappy(memoryview(data))
     if codec == "lz4":
-        compressor = cramjam.lz4.Compressor(level=LZ4_LEVEL, content_checksum=False, block_linked=False)
+        compressor = cramjam.lz4.Compressor(level=level or LZ4_LEVEL, content_checksum=False, block_linked=False)
         compressor.compress(bytes(data))
         return bytes(compressor.finish())
-    return bytes(cramjam.zstd.compress(data, level=ZSTD_LEVEL))
+    return bytes(cramjam.zstd.compress(data, level=ZSTD_LEVEL if level is None else level))
 
 
 def decompress(codec: int, data: Buffer, max_bytes: int = DECOMPRESSED_MAX_BYTES) -> bytes:

@@ -55,16 +55,15 @@ def open_batch(data: Buffer, max_bytes: int = DECOMPRESSED_MAX_BYTES) -> list[Re
 
 def walk_batch(data: Buffer, max_bytes: int = DECOMPRESSED_MAX_BYTES) -> Iterator[Record]:
     """The records of a batch one by one, without holding all of them; it may raise after the first record."""
-    header, body = _decompressed(data, max_bytes)
+    header, body = decompressed(data, max_bytes)
     try:
         yield from _records(header, body)
     except IndexError:
         raise _truncated() from None
 
 
-def walk_heads(data: Buffer, max_bytes: int) -> Iterator[tuple[int, bool]]:
-    """For each record its timestamp, and whether it has a key. The rest of the record is not read."""
-    header, body = _decompressed(data, max_bytes)
+def walk_heads(header: BatchHeader, body: bytes) -> Iterator[tuple[int, bool]]:
+    """For each record of a `decompressed` batch its timestamp, and whether it has a key; the rest is not read."""
     try:
         for _, stamp, position, _ in _record_heads(header, body):
             yield stamp, read_varint(body, position)[0] >= 0
@@ -72,7 +71,8 @@ def walk_heads(data: Buffer, max_bytes: int) -> Iterator[tuple[int, bool]]:
         raise _truncated() from None
 
 
-def _decompressed(data: Buffer, max_bytes: int) -> tuple[BatchHeader, bytes]:
+def decompressed(data: Buffer, max_bytes: int = DECOMPRESSED_MAX_BYTES) -> tuple[BatchHeader, bytes]:
+    """The header and the encoded records of a single batch; only the batch as a whole is checked."""
     view = memoryview(data)
     header = check_intact(view)
     body = decompress(header.compression, view[BATCH_HEADER_BYTES:], max_bytes)
@@ -118,7 +118,7 @@ def _records(header: BatchHeader, body: bytes) -> Iterator[Record]:
         key, position = _read_bytes(body, begin, end)
         value, position = _read_bytes(body, position, end)
         if body[position]:
-            headers, position = _read_headers(body, position, end)
+            headers, position = read_headers(body, position, end)
         else:  # most records have no headers
             headers, position = (), position + 1
         if position != end:
@@ -139,7 +139,8 @@ def _read_bytes(body: bytes, position: int, end: int) -> tuple[bytes | None, int
     return body[position : position + size], position + size
 
 
-def _read_headers(body: bytes, position: int, end: int) -> tuple[Headers, int]:
+def read_headers(body: bytes, position: int, end: int) -> tuple[Headers, int]:
+    """The headers of the record that ends at `end`, and the position after them."""
     count, position = read_varint(body, position)
     if not 0 <= count <= (end - position) // 2:  # a header has at least two lengths
         raise CorruptBatch(f"{count} headers in a record with {end - position} bytes left")

@@ -7,6 +7,9 @@ the batch (`Acknowledgements`), or when the request's timeout is over.
 
 The first batch of a transaction on a partition is verified with the transaction coordinator (KIP-890,
 `transactions.verification`). Such a write waits for the answer, with a copy of its batches.
+
+So does a write with a batch in another codec than its topic stores: the batch is compressed anew in a thread. Then it
+is appended as if it had come only now: a leader change, a marker or new settings meanwhile need no rules of their own.
 """
 
 import asyncio
@@ -25,6 +28,7 @@ from tailrace.broker.partitions.partition import ACKS_ALL, Partition
 from tailrace.broker.partitions.transaction_guards import Guard, Verifier
 from tailrace.broker.services.time_slices import MANY_AT_ONCE, TimeSlice
 from tailrace.broker.transactions.verification import Verification
+from tailrace.log.admission import NeedsRecompression, StoredCodec
 from tailrace.log.log import Appended
 from tailrace.model.caller import Caller
 from tailrace.model.faults import (
@@ -37,11 +41,23 @@ from tailrace.model.faults import (
     TimedOut,
 )
 from tailrace.model.ids import Id, TopicPartition
-from tailrace.model.limits import BATCH_HEADER_BYTES, NAMES_PER_TURN_MAX
+from tailrace.model.limits import BATCH_HEADER_BYTES, NAMES_PER_TURN_MAX, RECOMPRESSIONS_AT_ONCE_MAX
+from tailrace.ports import Offload
 from tailrace.records.header import read_header
+from tailrace.records.recompress import Recompressed
 from tailrace.wire.messages.peers.move_start import MoveStart
 
-__all__ = ["ACKS_ALL", "Acknowledgements", "Appended", "Batch", "Outcome", "WritablePartition", "Write", "Writer"]
+__all__ = [
+    "ACKS_ALL",
+    "Acknowledgements",
+    "Appended",
+    "Batch",
+    "NeedsRecompression",
+    "Outcome",
+    "WritablePartition",
+    "Write",
+    "Writer",
+]
 
 Batch = tuple[str | Id, int, memoryview | None]  # topic, partition, bytes
 Outcome = Appended | Fault
@@ -56,7 +72,8 @@ class WritablePartition(Protocol):
     def opens_records(self) -> bool:
         """Whether appending decodes every record of a batch, which takes long: the topic's settings require it."""
 
-    def append(self, batch: memoryview, acks: int) -> Appended: ...
+    def append(self, batch: memoryview, acks: int) -> Appended:
+        """`NeedsRecompression` if the batch has another codec than the topic stores: use a `Write`."""
 
     @property
     def acknowledged(self) -> int:
@@ -65,13 +82,31 @@ class WritablePartition(Protocol):
     def when_acknowledged(self, end: int, done: WhenReached) -> None: ...
 
 
+class Recompression:
+    """Compresses batches anew in threads, a few at once."""
+
+    def __init__(self, offload: Offload) -> None:
+        self._offload = offload
+        self._running = asyncio.Semaphore(RECOMPRESSIONS_AT_ONCE_MAX)
+
+    async def run(self, batch: memoryview, codec: StoredCodec) -> Recompressed:
+        async with self._running:
+            return await self._offload.thread(codec.recompression(batch))
+
+
 class Writer:
     def __init__(
-        self, hosted: HostedPartitions, verifier: Verifier, calls: ControllerCalls, progress: MetadataProgress
+        self,
+        hosted: HostedPartitions,
+        verifier: Verifier,
+        calls: ControllerCalls,
+        progress: MetadataProgress,
+        offload: Offload,
     ) -> None:
         self._hosted = hosted
         self._calls = calls
         self._progress = progress
+        self._recompression = Recompression(offload)
         self.verifier = verifier  # sends verification requests to transaction coordinators
 
     def partition(self, who: Caller, topic: str | Id, number: int) -> WritablePartition:
@@ -79,7 +114,7 @@ class Writer:
         return self._hosted.find(topic, number)
 
     def write(self, who: Caller, batches: Iterable[Batch], acks: int, time_slice: TimeSlice) -> "Write":
-        return Write(self._hosted, batches, acks, time_slice)
+        return Write(self._hosted, self._recompression, batches, acks, time_slice)
 
     def write_in_transaction(
         self,
@@ -97,7 +132,9 @@ class Writer:
         batches = list(batches)
         verification = Verification(transactional_id, adds=adds, knows_abortable=knows_abortable)
         guards = self._guards(batches, verification)
-        return TransactionalWrite(self._hosted, batches, acks, time_slice, guards, verification, self.verifier)
+        return TransactionalWrite(
+            self._hosted, self._recompression, batches, acks, time_slice, guards, verification, self.verifier
+        )
 
     def _guards(self, batches: Iterable[Batch], verification: Verification) -> Guards:
         """A guard for every transactional batch to a partition hosted here; other batches are refused when appended."""
@@ -152,17 +189,33 @@ class Writer:
 class Write:
     """The batches of one request. `outcomes` has one entry per batch that was appended or refused, in order."""
 
-    __slots__ = ("_acknowledgements", "_acks", "_guards", "_hosted", "_is_slow", "_left", "_slice", "outcomes")
+    __slots__ = (
+        "_acknowledgements",
+        "_acks",
+        "_body",
+        "_codec",
+        "_guards",
+        "_hosted",
+        "_is_slow",
+        "_left",
+        "_recompression",
+        "_slice",
+        "outcomes",
+    )
 
     def __init__(
         self,
         hosted: HostedPartitions,
+        recompression: Recompression,
         batches: Iterable[Batch],
         acks: int,
         time_slice: TimeSlice,
         guards: Guards = NO_GUARDS,
     ) -> None:
         self._hosted = hosted
+        self._recompression = recompression
+        self._codec: StoredCodec | None = None  # that the first remaining batch needs
+        self._body: bytes | None = None  # the decompressed records of the first remaining batch, if known
         self._acks = acks
         self._guards = guards
         self._slice = time_slice
@@ -172,11 +225,12 @@ class Write:
         self.outcomes: list[Outcome] = []
 
     def append_some(self) -> bool:
-        """Append the remaining batches, or as many as one time slice allows; whether all are done."""
+        """Append the remaining batches, up to one that needs another codec, or as many as one time slice allows;
+        whether all are done."""
         left = self._left
         while left:
             self._take(*left.popleft())
-            if self._is_slow and left and self._slice.is_over:
+            if self._is_slow and left and (self._codec is not None or self._slice.is_over):
                 return False
         self._slice.is_slow = self._slice.is_slow or self._is_slow
         return True
@@ -188,7 +242,20 @@ class Write:
     async def to_its_end(self) -> None:
         """Append all remaining batches, in as many time slices as needed."""
         while not self.append_some():
-            await self._slice.next()
+            await self._next()
+
+    async def _next(self) -> None:
+        """Recompress the first remaining batch if it needs that, and wait for the next time slice."""
+        codec, self._codec = self._codec, None
+        if codec is not None:
+            topic, number, records = self._left.popleft()
+            assert records is not None
+            try:
+                batch, self._body = await self._recompression.run(records, codec)
+                self._left.appendleft((topic, number, memoryview(batch)))
+            except Fault as fault:
+                self.outcomes.append(fault)
+        await self._slice.next()
 
     def finish(self, timeout_ms: int, done: Callable[[], None]) -> bool:
         """Whether every outcome is final. If not, `done` is called when it is, after `timeout_ms` at the latest."""
@@ -198,6 +265,7 @@ class Write:
         return False
 
     def _take(self, topic: str | Id, number: int, records: memoryview | None) -> None:
+        body, self._body = self._body, None
         try:
             if not -1 <= self._acks <= 1:
                 raise InvalidAcks(f"acks={self._acks} is not valid; it must be 0, 1 or -1 (all)")
@@ -206,7 +274,12 @@ class Write:
                 raise InvalidBatch("the request has no record batch for the partition")
             self._is_slow = self._is_slow or partition.opens_records
             guard = self._guards.get((topic, number)) if self._guards else None
-            appended = partition.append(records, self._acks, guard)
+            appended = partition.append(records, self._acks, guard, body)
+        except NeedsRecompression as needs:
+            self._is_slow = True
+            self._codec = needs.codec
+            self._left.appendleft((topic, number, records))
+            return
         except Fault as fault:
             self._is_slow = True  # the batch may have been opened, to name the rejected records
             self.outcomes.append(fault)
@@ -226,6 +299,7 @@ class TransactionalWrite(Write):
     def __init__(
         self,
         hosted: HostedPartitions,
+        recompression: Recompression,
         batches: Iterable[Batch],
         acks: int,
         time_slice: TimeSlice,
@@ -233,7 +307,7 @@ class TransactionalWrite(Write):
         verification: Verification,
         verifier: Verifier,
     ) -> None:
-        super().__init__(hosted, batches, acks, time_slice, guards)
+        super().__init__(hosted, recompression, batches, acks, time_slice, guards)
         self._verification = verification
         self._verifier = verifier
 
@@ -251,7 +325,7 @@ class TransactionalWrite(Write):
             if self._verification.is_needed:
                 await self._verification.ask(self._verifier)
             while not super().append_some():
-                await self._slice.next()
+                await self._next()
         finally:
             self._verification.done()
 

@@ -7,14 +7,15 @@ The batch is stamped and written straight from the receive buffer.
 
 A request in a transaction may have to be verified by the transaction coordinator first (KIP-890). It waits with a copy
 of its batches, and blocks later requests of its connection: the batches of a producer are appended in the order in
-which they arrived. A request that takes more than one time slice does the same.
+which they arrived. A request that takes more than one time slice does the same, and one with a batch that has to be
+compressed anew because its topic stores another codec.
 """
 
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from tailrace.broker.services.writer import ACKS_ALL, Acknowledgements, Appended, Outcome, Write
+from tailrace.broker.services.writer import ACKS_ALL, Acknowledgements, Appended, NeedsRecompression, Outcome, Write
 from tailrace.doors.kafka.call import Answer, WireCall
 from tailrace.doors.kafka.handlers.records.leader_endpoints import endpoints_of
 from tailrace.model.faults import Fault, InvalidBatch, InvalidTimestamp
@@ -41,9 +42,7 @@ def produce(call: WireCall) -> Answer | None:
     layout = [(topic, [number for number, _ in partitions]) for topic, partitions in head.topics]
     if write.append_some():
         return _answer(call, write, layout, head.acks, head.timeout_ms)
-    write.copy_batches()
-    call.holds = True
-    call.connection.beside(_finish(call, write, layout, head.acks, head.timeout_ms), "a Produce")
+    _go_on_beside(call, write, layout, head.acks, head.timeout_ms)
     return None
 
 
@@ -54,6 +53,12 @@ def produce_alike(call: WireCall, like: ProduceTemplate, number: int, batch: mem
         if partition.opens_records:
             call.connection.time_slice.is_slow = True
         appended = partition.append(batch, like.acks)
+    except NeedsRecompression:
+        write = call.services.writer.write(
+            call.caller, [(like.topic, number, batch)], like.acks, call.connection.time_slice
+        )
+        _go_on_beside(call, write, [(like.topic, [number])], like.acks, like.timeout_ms)
+        return None
     except Fault as fault:
         call.connection.time_slice.is_slow = True  # the batch may have been opened, to name the rejected records
         return _written(call, [(like.topic, [number])], [fault])
@@ -80,6 +85,12 @@ def _write(call: WireCall, head: ProduceHead) -> Write:
         adds=call.version >= FIRST_THAT_ADDS,
         knows_abortable=call.version >= FIRST_WITH_ABORTABLE,
     )
+
+
+def _go_on_beside(call: WireCall, write: Write, layout: Layout, acks: int, timeout_ms: int) -> None:
+    write.copy_batches()
+    call.holds = True
+    call.connection.beside(_finish(call, write, layout, acks, timeout_ms), "a Produce")
 
 
 async def _finish(call: WireCall, write: Write, layout: Layout, acks: int, timeout_ms: int) -> None:

@@ -20,7 +20,7 @@ def update(level: int, version: int, *, name: str = NAME, downgrade: bool = Fals
 @with_broker()
 async def test_every_version_is_answered(served: Served) -> None:
     for version in versions(57):
-        same = await served.call(UpdateFeaturesRequest(feature_updates=(update(3, version),)), version)
+        same = await served.call(UpdateFeaturesRequest(feature_updates=(update(4, version),)), version)
         assert (same.error_code, same.error_message) == (0, None)
         assert same.results == ((UpdatedFeature(feature=NAME),) if version < 2 else ())
         for downgrade in (False, True):
@@ -29,13 +29,13 @@ async def test_every_version_is_answered(served: Served) -> None:
             assert refused.error_code == Error.INVALID_UPDATE_VERSION
             assert "cannot be lowered to 1: a raise cannot be undone" in refused.error_message
             assert refused.results == ()
-    assert served.node.hosted.image.level == 3
+    assert served.node.hosted.image.level == 4
 
 
 @pytest.mark.parametrize(
     ("updates", "error", "why"),
     [
-        ((update(9, 2),), Error.INVALID_UPDATE_VERSION, "the controller supports metadata.version 1 to 3, not 9"),
+        ((update(9, 2),), Error.INVALID_UPDATE_VERSION, "the controller supports metadata.version 1 to 4, not 9"),
         ((update(1, 2, name="x"),), Error.INVALID_UPDATE_VERSION, "there is no feature x"),
         ((update(2, 2), update(2, 2)), Error.INVALID_REQUEST, "names metadata.version twice"),
     ],

@@ -1,11 +1,7 @@
-"""Topics with cleanup.policy=compact: the warning when one is created, and that their records need keys."""
+"""Topics with cleanup.policy=compact: their records need keys."""
 
-import asyncio
 import tracemalloc
-from pathlib import Path
 from typing import Final
-
-import pytest
 
 from tailrace.log.admission import check_records
 from tailrace.model.limits import MiB
@@ -14,8 +10,8 @@ from tailrace.records.header import read_header
 from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
-from tests.unit.doors.kafka.handlers.configs.test_configs import APPEND, ASSIGN, TOPIC_KIND, change, replace_all
-from tests.unit.doors.kafka.served import Served, serving, with_broker
+from tests.unit.doors.kafka.handlers.configs.test_configs import ASSIGN, TOPIC_KIND, change
+from tests.unit.doors.kafka.served import Served, with_broker
 
 KEY_NAME: Final = "cleanup.policy"
 
@@ -57,29 +53,3 @@ async def test_a_record_with_very_many_headers_costs_no_more_than_another(served
     finally:
         tracemalloc.stop()
     assert most_bytes < 2 * MiB
-
-
-def test_a_warning_says_once_per_topic_that_logs_are_not_compacted_yet(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    def told() -> list[str]:
-        texts = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-        caplog.clear()
-        return [text.partition(",")[0] for text in texts if "cleanup.policy=compact" in text]
-
-    async def run() -> None:
-        async with serving(tmp_path) as served:
-            await served.make_topic("made", cleanup_policy="compact")
-            assert told() == ["topic made has cleanup.policy=compact"]
-            await served.make_topic("t")
-            await change(served, TOPIC_KIND, "t", (KEY_NAME, APPEND, "compact"), validate_only=True)
-            assert told() == []
-            await change(served, TOPIC_KIND, "t", (KEY_NAME, APPEND, "compact"))
-            assert told() == ["topic t has cleanup.policy=compact"]
-            await change(served, TOPIC_KIND, "t", (KEY_NAME, ASSIGN, "compact"), ("flush.ms", ASSIGN, "5"))
-            assert told() == []
-            await replace_all(served, TOPIC_KIND, "t")
-            await replace_all(served, TOPIC_KIND, "t", (KEY_NAME, "compact,delete"))
-            assert told() == ["topic t has cleanup.policy=compact"]
-
-    asyncio.run(run())
