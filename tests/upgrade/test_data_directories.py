@@ -12,12 +12,12 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from tailrace.broker.metadata.may_not_vote import MayNotVote
 from tailrace.log.recovery import damage_mark, refill
 from tailrace.log.recovery.truncation import store_mark
-from tailrace.log.state.gaps import write_gap
 from tailrace.log.state.voters import write_voters
 from tailrace.model import ids
 from tailrace.ports import system_ports
 from tailrace.testing import Broker
 from tests.unit.cli.program import run_tailrace
+from tests.unit.log.logs import write_gap
 from tests.upgrade.load import PATIENCE_S, PATIENT, committed_offsets, consumer, keys_of
 from tests.upgrade.releases import OLD_PROGRAM, make_new, make_old, run_old
 
@@ -181,7 +181,7 @@ def test_files_that_a_broker_writes_in_trouble_are_the_same_to_the_byte(old_sour
 async def write_marks(folder: str) -> None:
     disk = system_ports().disk
     voters = ((1, ids.Id(b"a" * 16)), (2, ids.Id(b"b" * 16)))
-    write_gap(disk, folder, 5, 9).close()
+    write_gap(Path(folder), 5, 9)
     write_voters(disk, folder, 3, voters).close()
     await store_mark(disk, folder, 7)
     await damage_mark.mark(disk, folder, 8)

@@ -20,7 +20,7 @@ HEALTHY_WITHIN_S: Final = 60.0
 TOLD_WITHIN_S: Final = 30.0
 Declared = dict[str, dict[str, int]]  # see conftest
 
-REFUSED: Final = "supports metadata.version 1, the cluster is at metadata.version 3: start it with tailrace >= 0.2.0"
+REFUSED: Final = "supports metadata.version 1, the cluster is at metadata.version 4: start it with tailrace >= 0.2.0"
 
 
 def upgrade(cluster: Cluster, *brokers: int) -> None:
@@ -56,7 +56,7 @@ def test_no_client_notices_an_upgrade_and_the_raise_after_it(
             assert new_records(cluster, declared) == [], "nothing is raised unasked"
             dry = raise_level(cluster, 1)
             assert (dry.code, dry.err) == (0, "")
-            assert "metadata.version is at level 1; the newest level that this broker supports is 3." in dry.out
+            assert "metadata.version is at level 1; the newest level that this broker supports is 4." in dry.out
             assert new_records(cluster, declared) == []
             make_topic(cluster, QUEUE, 3)
             for broker in cluster.ids:
@@ -65,7 +65,7 @@ def test_no_client_notices_an_upgrade_and_the_raise_after_it(
             cluster.stop(3)  # fenced, and ready
             done = raise_level(cluster, 2, "--yes")
             assert (done.code, done.err) == (0, "")
-            assert "metadata.version is at level 3 now" in done.out
+            assert "metadata.version is at level 4 now" in done.out
             refuse_an_old_member(cluster, old_source, 3)
             refuse_an_old_joiner(cluster, old_source, tmp_path / "joiner")
             upgrade(cluster, 3)

@@ -34,6 +34,7 @@ from tailrace.broker.groups.share_state_work import ShareStateCalls
 from tailrace.broker.later_release import LaterRelease
 from tailrace.broker.lifecycle.checkpointing import Checkpointing
 from tailrace.broker.lifecycle.cluster_join import CannotJoin
+from tailrace.broker.lifecycle.compacting import Compacting
 from tailrace.broker.lifecycle.controlled_shutdown import ControlledShutdown
 from tailrace.broker.lifecycle.identity import WrongDirectory, identify
 from tailrace.broker.lifecycle.periodic import PeriodicTasks
@@ -338,7 +339,7 @@ class Startup:
         verifier = coordinators.transactions.membership
         return Services(
             topics=Topics(hosted, leaders, progress, changes, control.creation, settings, me),
-            writer=Writer(hosted, verifier, calls, progress),
+            writer=Writer(hosted, verifier, calls, progress, ports.offload),
             reader=Reader(hosted, read_ahead, clock, settings.fetch_partition_max_bytes),
             groups=groups,
             queues=Queues(coordinators.shares, coordinators.share_partitions, clock),
@@ -419,6 +420,7 @@ class Startup:
             for work in coordinator.background_work():
                 spawn(work)
         spawn(node.certificates.watch())
+        spawn(Compacting(node.hosted, self._ports).run())
         spawn(node.control.duties.report())
         spawn(node.control.duties.watch_in_sync())
         spawn(node.control.duties.rebalance())

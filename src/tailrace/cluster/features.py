@@ -127,6 +127,7 @@ LEVELS: Final = (
         messages={"CallShareCoordinator": 0, "InitializeSharePartition": 0, "ReadLogEnds": 0},
         forwarded={},
     ),
+    Level(number=4, release="0.2.0", records={}, messages={}, forwarded={}),
 )
 
 FIRST_LEVEL: Final = LEVELS[0].number
@@ -134,6 +135,7 @@ NEWEST_LEVEL: Final = LEVELS[-1].number
 NAMED_ENDPOINTS_LEVEL: Final = 2  # from here on brokers register an endpoint for each of their listeners
 CLIENT_LANE_LEVEL: Final = 2  # from here on a door's client may connect through the peer port
 SHARE_GROUPS_LEVEL: Final = 3  # from here on there are share groups
+COMPACTION_LEVEL: Final = 4  # from here on logs are compacted
 
 FEATURES_OF_0_1_0: Final[Features] = MappingProxyType(
     {METADATA_VERSION: LevelRange(1, 1), "group.version": LevelRange(1, 1), "transaction.version": LevelRange(1, 2)}

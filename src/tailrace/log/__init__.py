@@ -7,22 +7,24 @@ A partition is a folder. Its files are named by offsets with twenty digits, so t
     00000000000000000000.timeindex   12 bytes an entry: highest timestamp so far (u64), offset - base of its batch (u32)
     00000000000000000000.txnindex    the transactions aborted by markers in this segment (`state/aborted_index`)
     00000000000000000123.producers   producers and open transactions as of offset 123 (`state/producers`)
-    00000000000000000123.gap         where a follower's log that ended at 123 continues (`state/gaps`)
+    00000000000000000123.gap         where a log of an earlier release that ended at 123 continues (`state/gaps`)
     00000000000000000123.voters      the voters from offset 123 on, as its control batch says (`state/voters`)
     leader-epochs                    the first offset of each leader epoch (`state/epochs`)
     truncated                        where the log was truncated, while a recorded recovery point may lie above
     damaged                          an offset where damage was found since the start (`recovery/damage_mark`)
     refilling                        the log was discarded and is not complete yet (`recovery/refill`)
+    cleaner                          how far the log is compacted, and since when (`compaction/clean_state`)
+    compacted                        segments are being replaced by a compacted one (`compaction/swap`)
 
-All numbers are big-endian, as in Kafka. The three kinds of index end with a CRC-32C of their entries. The last seven
+All numbers are big-endian, as in Kafka. The three kinds of index end with a CRC-32C of their entries. The last nine
 files are text with a version line and a CRC-32C (`directory/state_file`), and are replaced as a whole. Beside the
 partitions' folders the data directory has `checkpoint` (`directory/checkpoints`), `meta.properties`, `clean-shutdown`
 and `boot` (`directory/meta`), and `.lock`.
 
 Rules:
 
-- The last segment is *active*: the only one that grows. Its indexes are in memory. Batches have consecutive offsets;
-  only followers of a compacted log have gaps, each recorded in a file.
+- The last segment is *active*: the only one that grows. Its indexes are in memory. Batches have consecutive offsets:
+  where compaction removes whole batches, an empty one takes their offsets.
 - An index entry is made for a batch once `index.interval.bytes` have passed since the last entry, and a time index
   entry with it if the highest timestamp has risen. So an index only gives the position where a search starts.
 - Index files, producer snapshots and the epoch cache are written by checkpoints. After a crash everything above the

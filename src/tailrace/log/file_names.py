@@ -11,10 +11,14 @@ PRODUCERS_SUFFIX: Final = ".producers"
 GAP_SUFFIX: Final = ".gap"
 VOTERS_SUFFIX: Final = ".voters"
 UNFINISHED_SUFFIX: Final = ".new"
+CLEANED_SUFFIX: Final = ".cleaned"  # behind the suffix of the file that it will replace
 EPOCHS_NAME: Final = "leader-epochs"
 TRUNCATED_NAME: Final = "truncated"
 DAMAGED_NAME: Final = "damaged"
 REFILLING_NAME: Final = "refilling"
+HORIZON_NAME: Final = "horizon"
+SWAP_NAME: Final = "compacted"
+CLEANER_NAME: Final = "cleaner"
 
 
 def file_name(offset: int, suffix: str) -> str:

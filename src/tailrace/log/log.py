@@ -12,11 +12,13 @@ why). Damage closes it to appends (`damage` says where).
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from tailrace.log import follower_append, maintenance
-from tailrace.log.admission import check_limits, check_records, looks_at_records
+from tailrace.log.admission import NeedsRecompression, check_limits, check_records, looks_at_records, stored_codec
+from tailrace.log.compaction.clean_state import CleanState, load_clean_state
+from tailrace.log.compaction.swap import resume_swap
 from tailrace.log.file_names import SEGMENT_SUFFIX
 from tailrace.log.index import time_lookup
 from tailrace.log.index.time_lookup import Timed
@@ -25,6 +27,7 @@ from tailrace.log.recovery import damage_mark, refill, truncation
 from tailrace.log.recovery.recovered import Damage, Recovered, RecoveryPoint
 from tailrace.log.recovery.recovery import Recovery, unreadable_log
 from tailrace.log.segment import Segment
+from tailrace.log.state import horizon
 from tailrace.log.state.aborted_index import Aborted
 from tailrace.log.state.aborted_index_files import aborted_between
 from tailrace.log.state.voters import write_control
@@ -36,7 +39,14 @@ from tailrace.model.topics import TopicSettings
 from tailrace.ports import Ports
 from tailrace.ports.disk import File
 from tailrace.records.control import VoterIds
-from tailrace.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader, stamp, stamp_append_time
+from tailrace.records.header import (
+    COMPRESSION_MASK,
+    CONTROL_BIT,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    stamp,
+    stamp_append_time,
+)
 
 __all__ = ["Appended", "Damage", "Log", "Read", "RecoveryPoint", "Timed"]
 
@@ -74,8 +84,13 @@ class Log:
         self.on_failed: Callable[[], None] = _ignore
         self.on_damaged: Callable[[], None] = _ignore
         self.reset_syncer()
-        self._maintenance = asyncio.Lock()
+        self.maintenance_lock = asyncio.Lock()
+        self._raising_horizon = asyncio.Lock()
         self._reader = Reader(self)
+        self.clean = CleanState()  # how far it is compacted, and since when
+        self.horizon = 0  # tombstones and transaction markers below it may be removed by compaction
+        self.swaps = 0  # how often segments were replaced by compacted ones
+        self.swapping = False  # whether such a replacement is under way, or has failed half-way
         self.recovery_point: RecoveryPoint | None = None  # of the last checkpoint, or that this log was opened with
         self.recorded_offset = 0  # of the recovery point that the caller has durably recorded
         self.point_saved = False  # whether the state files that belong to `recovery_point` are complete
@@ -112,6 +127,7 @@ class Log:
         now_ms = ports.clock.wall_ms()
         try:
             voters_before = await refill.resume(ports.disk, folder)
+            await resume_swap(ports.disk, folder)
             opening = Recovery(ports.disk, folder, settings.index_interval_bytes, producer_expiration_ms, now_ms)
             marked = damage_mark.load_mark(ports.disk, folder)
             recovered = await opening.run(recovery, clean=clean, may_truncate=may_truncate, marked=marked)
@@ -125,14 +141,19 @@ class Log:
         log.recovery_point = recovered.point_past_damage or recovery
         log.point_saved, log.truncated_at = recovered.point_saved, recovered.truncated_at
         log.stops_clean = clean
+        if recovered.damage is None:
+            log.clean = load_clean_state(ports.disk, folder, log.end)
         log.recorded_offset = 0 if recovery is None else recovery.offset
+        horizon.load_into(log)
         return log
 
     def use(self, settings: TopicSettings) -> None:
         """Apply these settings from now on."""
         self.settings = settings
+        self.roll_ms = settings.roll_ms
         self._append_time = settings.message_timestamp_type == "LogAppendTime"
         self.looks_at_records = looks_at_records(settings)
+        self._codec = stored_codec(settings)
         for segment in self.segments:
             segment.set_interval(settings.index_interval_bytes)
 
@@ -143,9 +164,18 @@ class Log:
     # Appending
 
     def append(
-        self, batch: memoryview, header: BatchHeader, epoch: int, now_ms: int, *, internal: bool = False
+        self,
+        batch: memoryview,
+        header: BatchHeader,
+        epoch: int,
+        now_ms: int,
+        *,
+        internal: bool = False,
+        body: bytes | None = None,
     ) -> Appended:
-        """Append a batch as the leader: stamp offset and epoch in place, and write it. `internal`: not a client's."""
+        """Append a batch as the leader: stamp offset and epoch in place, and write it. `internal`: not a client's.
+
+        `NeedsRecompression` if the topic stores another codec; `body`: the decompressed records, if it was done."""
         if self.refusal is not None:
             raise StorageFailed(f"{self.folder} is {self.refusal}")
         producer = header.producer_id >= 0
@@ -153,8 +183,10 @@ class Log:
             return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms, self.start)
         if not internal:
             check_limits(self.settings, batch, header, now_ms, append_time=self._append_time)
+            if self._codec is not None and header.attributes & COMPRESSION_MASK != self._codec.id:
+                raise NeedsRecompression(self._codec)
             if self.looks_at_records:
-                check_records(self.settings, batch, header, now_ms)
+                check_records(self.settings, batch, header, now_ms, body)
         new_epoch = epoch != self.epochs.last
         assert not new_epoch or epoch > self.epochs.last, f"epoch {epoch} after {self.epochs.last}"
         append_time, timestamp = CREATE_TIME, header.max_timestamp
@@ -227,11 +259,19 @@ class Log:
 
     async def offset_for_time(self, timestamp_ms: int, limit: int) -> Timed | None:
         """The first record below `limit` whose timestamp is `timestamp_ms` or later."""
-        return await time_lookup.offset_for_time(self, timestamp_ms, limit)
+        return await self._despite_swaps(lambda: time_lookup.offset_for_time(self, timestamp_ms, limit))
 
     async def max_timestamp(self, limit: int) -> Timed | None:
         """The first record with the highest timestamp below `limit`."""
-        return await time_lookup.max_timestamp(self, limit)
+        return await self._despite_swaps(lambda: time_lookup.max_timestamp(self, limit))
+
+    async def _despite_swaps(self, search: Callable[[], Awaitable[Timed | None]]) -> Timed | None:
+        """Search again when segments were replaced by compacted ones meanwhile."""
+        while True:
+            swaps = self.swaps
+            found = await search()
+            if swaps == self.swaps:
+                return found
 
     # Maintenance
 
@@ -240,7 +280,7 @@ class Log:
 
         The caller records the point durably, and then calls `recorded`.
         """
-        async with self._maintenance:
+        async with self.maintenance_lock:
             return await maintenance.checkpoint(self)
 
     @property
@@ -258,42 +298,48 @@ class Log:
 
     async def retain(self, now_ms: int, high_watermark: int) -> int:
         """Remove the oldest segments that `retention.ms` or `retention.bytes` no longer keep; returns how many."""
-        async with self._maintenance:
+        async with self.maintenance_lock:
             return await maintenance.retain(self, now_ms, high_watermark)
 
     async def advance_start(self, offset: int) -> None:
         """Move the log start to `offset`; segments that lie wholly below it are removed."""
-        async with self._maintenance:
+        async with self.maintenance_lock:
             await maintenance.advance_start(self, offset)
 
     async def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove all records and continue at `offset`, which lies past the log end."""
-        async with self._maintenance:
+        async with self.maintenance_lock:
             await maintenance.truncate_fully_and_start_at(self, offset)
 
     async def truncate_to(self, offset: int) -> None:
         """Truncate the log at `offset`, or at the start of the batch that holds it, and roll back all derived state."""
-        async with self._maintenance:
+        async with self.maintenance_lock:
             await truncation.truncate_to(self, offset)
 
     async def start_over(self) -> None:
         """Discard everything, including the damage: an empty log, to be refilled from the leader's log start on."""
-        async with self._maintenance:
+        async with self.maintenance_lock, self._raising_horizon:
             await refill.start_over(self)
 
     async def refilled(self) -> None:
         """The refill is complete: the log has everything that its leader has."""
-        async with self._maintenance:
+        async with self.maintenance_lock:
             await refill.refilled(self)
+
+    async def raise_horizon(self, offset: int) -> None:
+        """Raise the tombstone horizon durably; it never falls. Does not wait for other maintenance."""
+        async with self._raising_horizon:
+            if offset > self.horizon:
+                await horizon.store(self, offset)
 
     async def close(self) -> RecoveryPoint | None:
         """Make a checkpoint and close the files."""
-        async with self._maintenance:
+        async with self.maintenance_lock:
             return await maintenance.close(self)
 
     async def delete(self) -> None:
         """Remove the folder and everything in it."""
-        async with self._maintenance:
+        async with self.maintenance_lock:
             await maintenance.delete(self)
 
     # Fsync

@@ -85,6 +85,15 @@ class Reader:
         return None
 
     async def read_cold(self, offset: int, max_bytes: int, limit: int) -> Read:
+        while True:
+            swaps = self._log.swaps
+            try:
+                return await self._read_cold(offset, max_bytes, limit)
+            except OffsetOutOfRange:
+                if swaps == self._log.swaps:
+                    raise  # otherwise its segment was not deleted, but replaced by a compacted one: look again
+
+    async def _read_cold(self, offset: int, max_bytes: int, limit: int) -> Read:
         log = self._log
         max_bytes = max(max_bytes, BATCH_HEADER_BYTES)
         nothing = self._check_range(offset, limit)

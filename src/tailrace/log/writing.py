@@ -28,7 +28,7 @@ def write(log: "Log", batch: memoryview, base: int, last: int, timestamp: int, n
         active.size
         and (
             active.size + size > settings.segment_bytes
-            or (moment - active.first_timestamp > settings.segment_ms and _has_age(active, now_ms))
+            or (moment - active.first_timestamp > log.roll_ms and _has_age(active, now_ms))
             or last - active.base > RELATIVE_OFFSET_MAX
         )
     ):

@@ -63,10 +63,14 @@ RECORDS_PER_BATCH_MAX: Final = 10_000_000
 DECOMPRESSED_MAX_BYTES: Final = 256 * MiB
 ADMITTED_OPEN_MAX_BYTES: Final = 16 * MiB  # decompressed, of a batch that is opened on the loop before its append
 ADMITTED_OPEN_MAX_RECORDS: Final = 20_000  # of such a batch: each takes 1 to 2 µs on the loop
+RECOMPRESSIONS_AT_ONCE_MAX: Final = 4  # of batches in another codec than their topic's; each takes a thread
+RECOMPRESSED_MAX_BYTES: Final = 32 * MiB  # decompressed, of such a batch, unless the batch itself is larger
 REJECTED_RECORDS_NAMED_MAX: Final = 50  # per rejected batch in a Produce response, with some 100 bytes each
 DECODED_RUN_MAX_BYTES: Final = 64 * MiB  # of decompressed batches that the pipeline decodes at once; one may be larger
 
 # The log
+COMPACTION_SLICE_BYTES: Final = 4 * MiB  # that the cleaner is given at once
+COMPACTION_TIMES_KEPT_MAX: Final = 64  # passes whose time is kept, for each log
 SEGMENT_MAX_BYTES: Final = 2 * GiB - 1  # positions in the index have 32 bits
 DESCRIPTORS_OPEN_MAX: Final = 512
 PRODUCER_BATCHES_KEPT: Final = 5  # Kafka clients keep at most five requests in flight
@@ -105,7 +109,7 @@ SHARE_STATES_PER_CALL_MAX: Final = 1_000  # share partitions whose state is writ
 SHARE_STATE_BATCHES_PER_CALL_MAX: Final = 100_000  # in such a request, with 28 bytes each; one partition may have more
 
 assert RECORD_BATCH_MAX_BYTES < FRAME_MAX_BYTES
-assert ADMITTED_OPEN_MAX_BYTES < DECOMPRESSED_MAX_BYTES
+assert ADMITTED_OPEN_MAX_BYTES < RECOMPRESSED_MAX_BYTES < DECOMPRESSED_MAX_BYTES
 assert 2 * GiB > DECODED_RUN_MAX_BYTES + DECOMPRESSED_MAX_BYTES + FRAME_MAX_BYTES  # positions in a run have 32 bits
 assert PARTITIONS_PER_TRANSACTION_MAX * (TOPIC_NAME_MAX_CHARS + 8) < RECORD_BATCH_MAX_BYTES
 assert GROUP_SUBSCRIPTIONS_MAX_BYTES + SMALL_REQUEST_MAX_BYTES < RECORD_BATCH_MAX_BYTES

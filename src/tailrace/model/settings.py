@@ -41,12 +41,17 @@ from tailrace.model.setting_rows import (
 )
 
 __all__ = [
+    "COMPRESSION_TYPES",
+    "GZIP_LEVELS",
+    "LZ4_LEVELS",
     "NEVER_MS",
+    "ZSTD_LEVELS",
     "Fsync",
     "Row",
     "SettingError",
     "Settings",
     "check",
+    "is_gzip_level",
     "kind_of",
     "load",
     "parse",
@@ -61,6 +66,10 @@ HOUR_MS: Final = 3600 * 1000
 DAY_MS: Final = 24 * HOUR_MS
 NEVER_MS: Final = 2**63 - 1
 ASSIGNORS: Final = ("uniform", "range")
+COMPRESSION_TYPES: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+GZIP_LEVELS: Final = "-1 or from 1 to 9"
+LZ4_LEVELS: Final = (1, 17)
+ZSTD_LEVELS: Final = (-(2**17), 22)
 # Variables that Kubernetes sets in every container if there is a Service named `tailrace`.
 INJECTED_VARIABLE: Final = re.compile(r"TAILRACE_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_TCP(_.+)?)?)")
 TRUTH_WORDS: Final = MappingProxyType({"yes": True, "on": True, "1": True, "no": False, "off": False, "0": False})
@@ -69,6 +78,10 @@ TRUTH_WORDS: Final = MappingProxyType({"yes": True, "on": True, "1": True, "no":
 def are_assignors(text: str) -> bool:
     names = text.split(",")
     return all(one in ASSIGNORS for one in names) and len(dict.fromkeys(names)) == len(names)
+
+
+def is_gzip_level(level: int) -> bool:
+    return level == -1 or 1 <= level <= 9
 
 
 @frozen
@@ -124,7 +137,21 @@ class Settings:
     log_message_timestamp_type: str = setting("log.message.timestamp.type", "CreateTime", "Whether records keep the producer's timestamp (CreateTime) or get the broker's (LogAppendTime).", **one_of("CreateTime", "LogAppendTime"))
     log_message_timestamp_before_max_ms: int = setting("log.message.timestamp.before.max.ms", NEVER_MS, "How far in the past a record's timestamp may be.", **between(0, NEVER_MS))
     log_message_timestamp_after_max_ms: int = setting("log.message.timestamp.after.max.ms", 3_600_000, "How far in the future a record's timestamp may be.", **between(0, NEVER_MS))
+    log_cleaner_enable: bool = setting("log.cleaner.enable", True, "Compact the logs of topics with cleanup.policy=compact.")
+    log_cleaner_threads: int = setting("log.cleaner.threads", 1, "The number of logs that are compacted at the same time; always 1, larger values are accepted.", **between(1, 1000))
+    log_cleaner_dedupe_buffer_size: int = setting("log.cleaner.dedupe.buffer.size", 128 * MiB, "The most bytes of memory that the keys of a log may take while it is compacted; with more keys it takes several passes.", **between(MiB, 2**40))
+    log_cleaner_io_max_bytes_per_second: float = setting("log.cleaner.io.max.bytes.per.second", 1.7976931348623157e308, "How many bytes compaction may read and write in a second.", check=lambda value: value > 0, wants="more than 0")
+    log_cleaner_backoff_ms: int = setting("log.cleaner.backoff.ms", 15_000, "How long compaction waits before it looks for work again, when there is none.", **between(1, NEVER_MS))
+    log_cleaner_delete_retention_ms: int = setting("log.cleaner.delete.retention.ms", DAY_MS, "How long tombstones of compacted topics, and the markers of their transactions, are kept after they were compacted first.", **between(0, NEVER_MS))
+    log_cleaner_min_cleanable_ratio: float = setting("log.cleaner.min.cleanable.ratio", 0.5, "The share of uncompacted data at which a log is compacted.", **between(0, 1))
+    log_cleaner_min_compaction_lag_ms: int = setting("log.cleaner.min.compaction.lag.ms", 0, "The shortest time that a record of a compacted topic stays uncompacted.", **between(0, NEVER_MS))
+    log_cleaner_max_compaction_lag_ms: int = setting("log.cleaner.max.compaction.lag.ms", NEVER_MS, "The longest time that a record of a compacted topic may stay uncompacted.", **between(1, NEVER_MS))
     message_max_bytes: int = setting("message.max.bytes", MiB + 12, "The largest size of a record batch.", **between(0, RECORD_BATCH_MAX_BYTES))
+
+    compression_type: str = setting("compression.type", "producer", "The compression of stored batches: uncompressed, gzip, snappy, lz4 or zstd; a batch in another codec is compressed anew when it is appended. producer: as the producer compressed them.", **one_of(*COMPRESSION_TYPES))
+    compression_gzip_level: int = setting("compression.gzip.level", -1, "The compression level if the broker compresses with gzip: from 1 to 9; -1: the default of gzip.", check=is_gzip_level, wants=GZIP_LEVELS)
+    compression_lz4_level: int = setting("compression.lz4.level", 9, "The compression level if the broker compresses with lz4. As in Kafka, 9 is the fast compressor, and every other level a slower one with a better ratio.", **between(*LZ4_LEVELS))
+    compression_zstd_level: int = setting("compression.zstd.level", 3, "The compression level if the broker compresses with zstd.", **between(*ZSTD_LEVELS))
 
     offsets_topic_num_partitions: int = setting("offsets.topic.num.partitions", 12, "The number of partitions of __consumer_offsets, which stores groups and their offsets; fixed when the first group is created. The leader of a partition coordinates its groups.", **between(1, 10_000))
     offsets_topic_replication_factor: int = setting("offsets.topic.replication.factor", -1, "The replication factor of __consumer_offsets; -1: three, or the number of brokers if it is less.", check=lambda value: value == -1 or 1 <= value <= 100, wants="-1 or from 1 to 100")

@@ -12,7 +12,17 @@ from tailrace.model.faults import InvalidSetting, InvalidTopicName
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id, TopicPartition
 from tailrace.model.limits import RECORD_BATCH_MAX_BYTES, SEGMENT_MAX_BYTES, TOPIC_NAME_MAX_CHARS, MiB
-from tailrace.model.settings import NEVER_MS, SettingError, Settings, parse
+from tailrace.model.settings import (
+    COMPRESSION_TYPES,
+    GZIP_LEVELS,
+    LZ4_LEVELS,
+    NEVER_MS,
+    ZSTD_LEVELS,
+    SettingError,
+    Settings,
+    is_gzip_level,
+    parse,
+)
 
 NAME_LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 POLICIES: Final = ("delete", "compact")
@@ -79,12 +89,12 @@ def text_of(value: object) -> str:
 
 # fmt: off
 _TABLE: Final = (
-    TopicSetting("cleanup.policy", str, "delete", "What happens to old records: delete removes segments beyond the retention limits; compact alone keeps the last record of each key regardless of retention (earlier records are kept, too, until compaction is implemented) and requires keys.", check=_are_policies, wants="delete, compact or both, separated by a comma"),
-    TopicSetting("compression.type", str, "producer", "The compression of stored batches; producer: as the producer compressed them.", only="producer"),
-    _unsupported("compression.gzip.level", int, -1, "The compression level if the broker compresses with gzip."),
-    _unsupported("compression.lz4.level", int, 9, "The compression level if the broker compresses with lz4."),
-    _unsupported("compression.zstd.level", int, 3, "The compression level if the broker compresses with zstd."),
-    _unsupported("delete.retention.ms", int, 86_400_000, "How long tombstones of a compacted topic are kept."),
+    TopicSetting("cleanup.policy", str, "delete", "What happens to old records: delete removes segments beyond the retention limits; compact alone keeps the last record of each key regardless of retention, and requires keys.", check=_are_policies, wants="delete, compact or both, separated by a comma"),
+    TopicSetting("compression.type", str, "producer", "The compression of stored batches: uncompressed, gzip, snappy, lz4 or zstd; a batch in another codec is compressed anew when it is appended. producer: as the producer compressed them.", "compression_type", **_one_of(*COMPRESSION_TYPES)),
+    TopicSetting("compression.gzip.level", int, -1, "The compression level if the broker compresses with gzip: from 1 to 9; -1: the default of gzip.", "compression_gzip_level", check=is_gzip_level, wants=GZIP_LEVELS),
+    TopicSetting("compression.lz4.level", int, 9, "The compression level if the broker compresses with lz4. As in Kafka, 9 is the fast compressor, and every other level a slower one with a better ratio.", "compression_lz4_level", **_at_least(*LZ4_LEVELS)),
+    TopicSetting("compression.zstd.level", int, 3, "The compression level if the broker compresses with zstd.", "compression_zstd_level", **_at_least(*ZSTD_LEVELS)),
+    TopicSetting("delete.retention.ms", int, 86_400_000, "How long tombstones of a compacted topic, and the markers of its transactions, are kept after they were compacted first.", "log_cleaner_delete_retention_ms", **_at_least(0)),
     _unsupported("file.delete.delay.ms", int, 0, "How long files are kept after deletion; Tailrace removes them at once, Kafka after a minute."),
     TopicSetting("flush.messages", int, NEVER_MS, "Sync to disk after this many records.", "log_flush_messages", **_at_least(1)),
     TopicSetting("flush.ms", int, NEVER_MS, "Sync to disk after this time.", "log_flush_ms", **_at_least(0)),
@@ -93,13 +103,13 @@ _TABLE: Final = (
     _unsupported("leader.replication.throttled.replicas", str, "", "Replicas whose replication is throttled on the leader."),
     _unsupported("local.retention.bytes", int, -2, "Bytes kept on the broker if older segments are in remote storage."),
     _unsupported("local.retention.ms", int, -2, "How long records are kept on the broker if older segments are in remote storage."),
-    _unsupported("max.compaction.lag.ms", int, NEVER_MS, "The longest time that a record may stay uncompacted."),
+    TopicSetting("max.compaction.lag.ms", int, NEVER_MS, "The longest time that a record of a compacted topic may stay uncompacted.", "log_cleaner_max_compaction_lag_ms", **_at_least(1)),
     TopicSetting("max.message.bytes", int, MiB + 12, "The largest size of a record batch.", "message_max_bytes", **_at_least(0, RECORD_BATCH_MAX_BYTES)),
     TopicSetting("message.timestamp.after.max.ms", int, 3_600_000, "How far in the future a record's timestamp may be.", "log_message_timestamp_after_max_ms", **_at_least(0)),
     TopicSetting("message.timestamp.before.max.ms", int, NEVER_MS, "How far in the past a record's timestamp may be.", "log_message_timestamp_before_max_ms", **_at_least(0)),
     TopicSetting("message.timestamp.type", str, "CreateTime", "Whether records keep the producer's timestamp (CreateTime) or get the broker's (LogAppendTime).", "log_message_timestamp_type", **_one_of("CreateTime", "LogAppendTime")),
-    _unsupported("min.cleanable.dirty.ratio", float, 0.5, "The share of uncompacted data at which a log is compacted."),
-    _unsupported("min.compaction.lag.ms", int, 0, "The shortest time that a record stays uncompacted."),
+    TopicSetting("min.cleanable.dirty.ratio", float, 0.5, "The share of uncompacted data at which a log is compacted.", "log_cleaner_min_cleanable_ratio", **_at_least(0, 1)),
+    TopicSetting("min.compaction.lag.ms", int, 0, "The shortest time that a record stays uncompacted.", "log_cleaner_min_compaction_lag_ms", **_at_least(0)),
     TopicSetting("min.insync.replicas", int, 1, "The number of in-sync replicas that acks=all requires.", "min_insync_replicas", **_at_least(1, 100)),
     _unsupported("preallocate", bool, False, "Whether segment files are created at their full size."),
     _unsupported("remote.log.copy.disable", bool, False, "Whether copying to remote storage is disabled."),
@@ -122,6 +132,10 @@ class TopicSettings:
     """The supported settings of one topic, with their values."""
 
     cleanup_policy: str
+    compression_type: str
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_zstd_level: int
     retention_ms: int
     retention_bytes: int
     segment_bytes: int
@@ -134,6 +148,19 @@ class TopicSettings:
     min_insync_replicas: int
     flush_messages: int
     flush_ms: int
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    delete_retention_ms: int
+
+    @property
+    def is_compacted(self) -> bool:
+        return is_compacted(self.cleanup_policy)
+
+    @property
+    def roll_ms(self) -> int:
+        """The age at which a segment is closed. Only closed ones are compacted, so `max.compaction.lag.ms` counts."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
 
     @classmethod
     def of(cls, own: Mapping[str, str], broker: Settings) -> "TopicSettings":

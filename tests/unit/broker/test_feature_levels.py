@@ -54,13 +54,13 @@ async def test_a_cluster_is_upgraded_broker_by_broker_and_raised_on_request(brok
     assert (tried.error_code, levels(brokers)) == (0, [1, 1, 1])
     answer = await raise_level(brokers, 3)
     assert (answer.error_code, answer.error_message) == (0, None)
-    await brokers.until(lambda: levels(brokers) == [3, 3, 3])
+    await brokers.until(lambda: levels(brokers) == [4, 4, 4])
     versions = await brokers.call(1, ApiVersionsRequest(client_software_name="t", client_software_version="1"), 4)
-    assert ("metadata.version", 1, 3) in [
+    assert ("metadata.version", 1, 4) in [
         (one.name, one.min_version, one.max_version) for one in versions.supported_features
     ]
     finalized = [(one.name, one.max_version_level) for one in versions.finalized_features]
-    assert ("metadata.version", 3) in finalized
+    assert ("metadata.version", 4) in finalized
     assert ("share.version", 1) in finalized
 
 
@@ -87,7 +87,7 @@ async def test_after_a_raise_an_older_broker_is_refused_and_told_what_to_do(brok
         await brokers.start(3, features=FEATURES_OF_0_1_0)
     assert str(refused.value) == (
         f"the cluster refuses this broker: broker 3 (tailrace {__version__}) supports metadata.version 1, "
-        "the cluster is at metadata.version 3: start it with tailrace >= 0.2.0."
+        "the cluster is at metadata.version 4: start it with tailrace >= 0.2.0."
     )
     brokers.kill(3)
     with pytest.raises(CannotStart, match=r"the broker that asks to join .*supports metadata\.version 1"):
@@ -139,9 +139,9 @@ def _without_levels(request: RegisterBroker) -> RegisterBroker:
 
 @simulated(count=1)
 async def test_a_new_cluster_starts_at_the_newest_level_and_cannot_be_lowered(brokers: Brokers) -> None:
-    assert levels(brokers) == [3]
+    assert levels(brokers) == [4]
     refused = await raise_level(brokers, 1, level=1)
     assert refused.error_code == Error.INVALID_UPDATE_VERSION
-    assert "metadata.version is at level 3 and cannot be lowered to 1: a raise cannot be undone" in (
+    assert "metadata.version is at level 4 and cannot be lowered to 1: a raise cannot be undone" in (
         refused.error_message
     )

@@ -39,7 +39,7 @@ def upgraded(*brokers: Features, fenced: tuple[int, ...] = ()) -> Cluster:
 
 def test_a_new_cluster_starts_at_the_newest_level() -> None:
     assert Cluster(1).image.features == {
-        "metadata.version": 3,
+        "metadata.version": 4,
         "group.version": 1,
         "transaction.version": 2,
         "share.version": 1,
@@ -65,9 +65,9 @@ def test_a_cluster_without_levels_is_founded_at_one_that_its_brokers_support() -
 
 def test_when_every_broker_is_ready_the_level_is_raised_and_stays() -> None:
     cluster = upgraded(NEW, NEW, NEW)
-    assert raisable(cluster.image, NEW) == {METADATA_VERSION: 3, SHARE_VERSION: 1}
-    raise_to(cluster, 3)
-    assert cluster.image.level == 3
+    assert raisable(cluster.image, NEW) == {METADATA_VERSION: 4, SHARE_VERSION: 1}
+    raise_to(cluster, 4)
+    assert cluster.image.level == 4
     assert raisable(cluster.image, NEW) == {}
     assert cluster.replayed().image == cluster.image
 
@@ -75,8 +75,8 @@ def test_when_every_broker_is_ready_the_level_is_raised_and_stays() -> None:
 def test_raising_to_the_level_in_force_changes_nothing() -> None:
     cluster = Cluster(1)
     written = len(cluster.log)
-    raise_to(cluster, 3)
-    raise_to(cluster, 3, may_lower=True)
+    raise_to(cluster, 4)
+    raise_to(cluster, 4, may_lower=True)
     raise_to(cluster, 1, SHARE_VERSION)
     assert len(cluster.log) == written
 
@@ -128,12 +128,12 @@ def test_a_broker_that_was_replaced_is_ready() -> None:
 @pytest.mark.parametrize(
     ("name", "level", "may_lower", "why"),
     [
-        (METADATA_VERSION, 1, False, "metadata.version is at level 3 and cannot be lowered to 1: a raise cannot be"),
+        (METADATA_VERSION, 1, False, "metadata.version is at level 4 and cannot be lowered to 1: a raise cannot be"),
         (METADATA_VERSION, 1, True, "cannot be lowered to 1: a raise cannot be undone"),
         (METADATA_VERSION, 0, True, "cannot be lowered to 0"),
         (METADATA_VERSION, -1, False, "cannot be lowered to -1"),
-        (METADATA_VERSION, 4, False, "the controller supports metadata.version 1 to 3, not 4"),
-        (METADATA_VERSION, 4, True, "going to 4 is an upgrade, not a downgrade"),
+        (METADATA_VERSION, 5, False, "the controller supports metadata.version 1 to 4, not 5"),
+        (METADATA_VERSION, 5, True, "going to 5 is an upgrade, not a downgrade"),
         ("transaction.version", 1, True, "transaction.version is at level 2 and cannot be lowered to 1"),
         (SHARE_VERSION, 0, True, "share.version is at level 1 and cannot be lowered to 0"),
         (SHARE_VERSION, 2, False, "the controller supports share.version 0 to 1, not 2"),
@@ -181,6 +181,6 @@ def test_of_several_updates_all_or_none_are_made() -> None:
 
 
 def test_a_broker_of_a_later_release_does_not_hold_a_raise_up() -> None:
-    cluster = upgraded(NEW, {**NEW, METADATA_VERSION: LevelRange(1, 3)})
+    cluster = upgraded(NEW, {**NEW, METADATA_VERSION: LevelRange(1, 4)})
     raise_to(cluster, 2)
     assert cluster.image.level == 2

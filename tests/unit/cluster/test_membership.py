@@ -129,7 +129,7 @@ def test_a_registration_unfences_and_says_nothing_twice() -> None:
 def test_a_broker_that_does_not_support_the_level_in_force_is_refused_by_name() -> None:
     cluster = Cluster(1, 2)
     why = (
-        r"broker 2 supports metadata\.version 1, the cluster is at metadata\.version 3: start it with tailrace >= 0\.2"
+        r"broker 2 supports metadata\.version 1, the cluster is at metadata\.version 4: start it with tailrace >= 0\.2"
     )
     with pytest.raises(UnsupportedVersion, match=why):
         cluster.write(lambda controller: controller.register(registration(2, life=2, features=FEATURES_OF_0_1_0)))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tailrace.log.directory.state_file import write_state
 from tailrace.log.log import Appended, Log, RecoveryPoint
 from tailrace.model.settings import Fsync, Settings
 from tailrace.model.topics import TopicSettings
@@ -16,14 +17,16 @@ from tailrace.ports import Ports, system_ports
 from tailrace.ports.disk import Buffer, File
 from tailrace.ports.offload import SystemOffload
 from tailrace.ports.system_disk import SystemDisk, SystemFile
-from tailrace.records.build import build_batch
+from tailrace.records.build import build_batch, seal_batch
 from tailrace.records.compress import Compression
-from tailrace.records.header import check_batch
+from tailrace.records.crc import crc32c
+from tailrace.records.header import CHECKED_FROM, CRC_AT, check_batch
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord, Record
 
 NOW = 1_700_000_000_000
 DAY_MS = 86_400_000
+LAST_OFFSET_DELTA_AT = 23
 opened: list[Ports] = []
 
 
@@ -81,6 +84,21 @@ def one_batch(
             leader_epoch=epoch,
         )
     )
+
+
+def filler(base: int, last: int, epoch: int = 1) -> memoryview:
+    """The empty batch that compaction leaves in place of the batches with offsets `base` to `last`."""
+    batch = bytearray(
+        seal_batch(b"", count=0, base_timestamp=-1, max_timestamp=-1, base_offset=base, leader_epoch=epoch)
+    )
+    batch[LAST_OFFSET_DELTA_AT : LAST_OFFSET_DELTA_AT + 4] = (last - base).to_bytes(4)
+    batch[CRC_AT : CRC_AT + 4] = crc32c(batch[CHECKED_FROM:]).to_bytes(4)
+    return memoryview(batch)
+
+
+def write_gap(folder: Path, end: int, next_offset: int) -> None:
+    """As earlier releases recorded that a log which ended at `end` continues at `next_offset`."""
+    (folder / f"{end:020d}.gap").write_bytes(write_state("gap", 1, [str(next_offset)]))
 
 
 def put(log: Log, batch: memoryview | None = None, *, epoch: int = 1, now_ms: int = NOW) -> Appended:

@@ -18,6 +18,7 @@ from tests.unit.log.logs import (
     NOW,
     cut_file,
     everything,
+    filler,
     give_up_descriptors,
     on_loop,
     one_batch,
@@ -28,6 +29,7 @@ from tests.unit.log.logs import (
     topic,
     trouble,
     turns,
+    write_gap,
 )
 
 small = topic(segment_bytes=1024, index_interval_bytes=200)
@@ -190,13 +192,28 @@ async def test_a_file_truncated_by_another_process_is_damage(tmp_path: Path) -> 
 
 
 @on_loop
-async def test_a_gap_is_stepped_over(tmp_path: Path) -> None:
+async def test_an_empty_batch_is_read_as_any_other(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", settings=small)
     for offset in (0, 10, 20, 30):
         log.append_as_is(one_batch([b"x" * 600], base_offset=offset, epoch=1), NOW)
+        log.append_as_is(filler(offset + 1, offset + 9), NOW)
     assert len(log.segments) > 2
-    for offset, found in ((0, 0), (1, 10), (10, 10), (11, 20), (29, 30), (30, 30)):
+    for offset, found in ((0, 0), (1, 1), (9, 1), (10, 10), (29, 21), (39, 31)):
         assert read_header((await read(log, offset))[0]).base_offset == found
+    assert [record.offset for record in await everything(log)] == [0, 10, 20, 30]
+
+
+@on_loop
+async def test_a_gap_of_an_earlier_release_is_stepped_over(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p")
+    put(log)
+    await log.close()
+    with segment_path(tmp_path / "p").open("ab") as file:
+        file.write(one_batch(base_offset=10, epoch=1))
+    write_gap(tmp_path / "p", 1, 10)
+    log = await open_log(tmp_path / "p")
+    for offset, found in ((0, 0), (1, 10), (10, 10)):
+        assert read_header((await read(log, offset, 1))[0]).base_offset == found
 
 
 @on_loop

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.model.faults import StorageFailed
-from tests.unit.log.logs import DAY_MS, NOW, everything, on_loop, one_batch, open_log, put, topic, trouble
+from tests.unit.log.logs import DAY_MS, NOW, everything, filler, on_loop, one_batch, open_log, put, topic, trouble
 
 
 @on_loop
@@ -52,6 +52,7 @@ async def test_a_segment_without_timestamps_rolls_by_the_brokers_clock(tmp_path:
 async def test_a_segment_rolls_before_its_relative_offsets_overflow(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p")
     put(log)
+    log.append_as_is(filler(1, 2**31 - 2), NOW)
     log.append_as_is(one_batch(base_offset=2**31 - 1, epoch=1), NOW)
     assert len(log.segments) == 1
     put(log)

@@ -112,12 +112,14 @@ class Partition:
         """Whether an append decodes batches, which takes long: topic settings apply to single records."""
         return self.log.looks_at_records
 
-    def append(self, batch: memoryview, acks: int, guard: Guard | None = None) -> Appended:
-        """Check a client's batch, set its offsets and epoch in place, write it. After a fault nothing was written.
+    def append(self, batch: memoryview, acks: int, guard: Guard | None = None, body: bytes | None = None) -> Appended:
+        """Check a client's batch, set its offsets and epoch in place, write it. After a fault nothing was written,
+        nor after `NeedsRecompression`.
 
-        `guard` allows a transaction to begin here; without one a transactional batch is refused."""
+        `guard` allows a transaction to begin here; without one a transactional batch is refused. `body`: its records
+        decompressed, if it was recompressed."""
         try:
-            appended = self._append(batch, acks, guard)
+            appended = self._append(batch, acks, guard, body)
         except (NotLeader, NotEnoughReplicas, StorageFailed, Unverified):
             self._refused_at = self._clock.monotonic()
             raise
@@ -128,7 +130,7 @@ class Partition:
             self.member.progress()
         return appended
 
-    def _append(self, batch: memoryview, acks: int, guard: Guard | None) -> Appended:
+    def _append(self, batch: memoryview, acks: int, guard: Guard | None, body: bytes | None) -> Appended:
         leadership, log, member = self.replica.leadership, self.log, self.member
         if leadership is None or member.announcing or member.offline is not None:
             self._require_writable()
@@ -143,7 +145,7 @@ class Partition:
             raise self._not_leader("is handing over leadership")
         if header.base_sequence > 0 and log.producers.get(header.producer_id) is None and self._refused_lately():
             raise self._not_leader(f"may have refused a batch before sequence {header.base_sequence}")
-        return log.append(batch, header, self.replica.epoch, self._clock.wall_ms())
+        return log.append(batch, header, self.replica.epoch, self._clock.wall_ms(), body=body)
 
     async def write_marker(
         self,

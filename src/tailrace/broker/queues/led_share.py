@@ -374,9 +374,12 @@ class LedShare:
             self._notify()
 
     def _require_current(self) -> None:
+        """A leader that was replaced without knowing it must not deliver what the next one has finished."""
         self.partition.require_leader()
         if not self.is_current:
             raise NotLeader(f"{self.partition.name}: leader epoch {self.epoch} has ended")
+        if not self.partition.hears_quorum():
+            raise NotLeader(f"{self.partition.name}: this broker has lost contact with the majority")
 
     def _tell_if_full(self) -> None:
         if self._machine.is_full != self._was_full:
@@ -395,10 +398,15 @@ class LedShare:
         return None if aborted is None else (read, aborted)
 
     async def _read_cold(self, offset: int, max_bytes: int, committed: bool) -> tuple[Read, list[Aborted]]:
-        read = await self.partition.read_cold(offset, max_bytes, committed=committed)
-        if not (committed and read.data):
-            return read, []
-        return read, await self.partition.log.aborted_between_cold(offset, read.next_offset)
+        log = self.partition.log
+        while True:
+            swaps = log.swaps
+            read = await self.partition.read_cold(offset, max_bytes, committed=committed)
+            if not (committed and read.data):
+                return read, []
+            aborted = await log.aborted_between_cold(offset, read.next_offset)
+            if swaps == log.swaps:  # else compaction may have removed what only the old bytes need
+                return read, aborted
 
 
 def rules_of(settings: ShareSettings) -> ShareRules:
@@ -414,7 +422,7 @@ def rules_of(settings: ShareSettings) -> ShareRules:
 
 
 def _deliverable(header: BatchHeader, aborted: Sequence[Aborted]) -> bool:
-    if header.is_control:
+    if header.is_control or header.records == 0:  # compaction leaves empty batches
         return False
     return not (
         header.is_transactional

@@ -14,7 +14,6 @@ from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.services.broker_facts import BrokerFact, broker_facts
-from tailrace.broker.services.topics import wants_compaction, warn_of_compaction
 from tailrace.cluster.brokers import Broker, Endpoints
 from tailrace.cluster.controller import Controller
 from tailrace.cluster.feature_updates import FeatureUpdate
@@ -338,17 +337,8 @@ class Admin:
         self, who: Caller, wanted: Sequence["Alteration"], *, validate_only: bool
     ) -> list[Fault | None]:
         """Change settings of topics, brokers and groups on the controller; for each alteration its fault, or None."""
-        compacted = self._compacted(wanted)
         changes = [partial(_alter, one) for one in wanted]
-        answers = await self._changes.each(changes, validate_only=validate_only)
-        warn_of_compaction(name for name in self._compacted(wanted) if name not in compacted)
-        return answers
-
-    def _compacted(self, wanted: Sequence["Alteration"]) -> dict[str, None]:
-        """The topics among `wanted` that have cleanup.policy=compact now."""
-        topics = self._hosted.image.topics
-        named = [one.name for one in wanted if one.kind == Resource.TOPIC and one.name in topics]
-        return {name: None for name in named if wants_compaction(topics[name].settings)}
+        return await self._changes.each(changes, validate_only=validate_only)
 
 
 @frozen

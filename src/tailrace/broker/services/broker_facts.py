@@ -34,11 +34,6 @@ OTHER_UNITS: Final = (
 # Settings that only topics have here, under the names of Kafka's defaults for them.
 TOPIC_DEFAULTS: Final = MappingProxyType(
     {
-        "compression.type": "compression.type",
-        "log.cleaner.delete.retention.ms": "delete.retention.ms",
-        "log.cleaner.max.compaction.lag.ms": "max.compaction.lag.ms",
-        "log.cleaner.min.cleanable.ratio": "min.cleanable.dirty.ratio",
-        "log.cleaner.min.compaction.lag.ms": "min.compaction.lag.ms",
         "log.cleanup.policy": "cleanup.policy",
         "log.index.size.max.bytes": "segment.index.bytes",
         "log.preallocate": "preallocate",

@@ -379,10 +379,14 @@ class Fetch:
 
     async def _read_one_cold(self, piece: Piece) -> tuple[Read, list[Aborted] | None]:
         partition, offset, committed = piece.partition, piece.offset, self._options.committed
-        read = await partition.read_cold(offset, piece.max_bytes, committed=committed)
-        if not committed:
-            return read, None
-        return read, await partition.log.aborted_between_cold(offset, read.next_offset) if read.data else []
+        while True:
+            swaps = partition.log.swaps
+            read = await partition.read_cold(offset, piece.max_bytes, committed=committed)
+            if not committed:
+                return read, None
+            aborted = await partition.log.aborted_between_cold(offset, read.next_offset) if read.data else []
+            if swaps == partition.log.swaps:  # else compaction may have removed what only the old bytes need
+                return read, aborted
 
 
 def _fetched(

@@ -5,7 +5,7 @@ that creates topics or partitions returns when this broker's metadata has them a
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -32,9 +32,9 @@ from tailrace.model.ids import NO_BROKER, NO_EPOCH, BrokerId, Epoch, Id, show_id
 from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
-from tailrace.model.topics import TopicSettings, check_topic_name, is_compacted
+from tailrace.model.topics import TopicSettings, check_topic_name
 
-__all__ = ["LeaderHint", "PartitionState", "Topics", "wants_compaction", "warn_of_compaction"]
+__all__ = ["LeaderHint", "PartitionState", "Topics"]
 
 logger: Final = logging.getLogger(__name__)
 
@@ -162,7 +162,6 @@ class Topics:
                     wanted,
                     one.replication_factor,
                 )
-        warn_of_compaction(one.name for one in created if wants_compaction(one.settings))
 
     # Adding partitions and deleting
 
@@ -212,18 +211,3 @@ def _delete(wanted: str | Id | Fault, deleted: dict[Id, None], controller: Contr
         raise InvalidRequest("Duplicate topic name or id.")
     deleted[proposal.answer.id] = None
     return proposal
-
-
-def wants_compaction(settings: Mapping[str, str]) -> bool:
-    return is_compacted(settings.get("cleanup.policy", ""))
-
-
-def warn_of_compaction(topics: Iterable[str]) -> None:
-    """Applications depend on the setting, so it is accepted, although logs are not compacted yet (ADR 0010)."""
-    for topic in topics:
-        logger.warning(
-            "topic %s has cleanup.policy=compact, but this release does not compact logs yet: earlier values of a key "
-            "are kept, and the topic grows unless its cleanup.policy is compact,delete; records without a key are "
-            "refused",
-            topic,
-        )

@@ -19,6 +19,7 @@ a `….voters` file just before the log start.
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from tailrace.log.compaction.clean_state import CleanState
 from tailrace.log.directory.state_file import Unreadable, read_state, write_state
 from tailrace.log.file_names import REFILLING_NAME
 from tailrace.log.recovery import truncation
@@ -67,12 +68,13 @@ def _reset(log: "Log") -> None:
         segment.removed = True
         segment.file.close()
     log.segments.clear()
-    log.start = log.end = log.durable = 0
+    log.start = log.end = log.durable = log.horizon = 0
     log.epochs.truncate_to(0)
     log.epochs.advance_start(0)
     log.producers = ProducerStates(log.producers.expiration_ms)
     log.aborted = AbortedIndexes()
     log.voter_sets.clear()
+    log.clean = CleanState()
     log.damage = log.recovery_point = None
     log.recorded_offset = 0
     log.point_saved = log.stops_clean = log.writes_refused = False

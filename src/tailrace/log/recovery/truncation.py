@@ -15,6 +15,7 @@ An unreadable mark counts as a truncation to 0: everything is scanned.
 
 from typing import TYPE_CHECKING, Final
 
+from tailrace.log.compaction.clean_state import CleanState
 from tailrace.log.directory.state_file import Unreadable, read_state, write_state
 from tailrace.log.file_names import (
     GAP_SUFFIX,
@@ -126,6 +127,8 @@ def _truncate(log: "Log", number: int, end: int, position: int) -> None:
         disk.remove(f"{log.folder}/{name}")
     log.end = end
     log.durable = min(log.durable, end)
+    if log.clean.clean_to > end:
+        log.clean = CleanState()
     log.point_saved = False
     log.recorded_offset = min(log.recorded_offset, end)
     log.epochs.truncate_to(end)

@@ -13,7 +13,7 @@ index of the active segment is in memory; others are loaded when needed and unlo
 import sys
 from array import array
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, Self
 
 from tailrace.log.directory.state_file import Unreadable
@@ -142,6 +142,13 @@ class AbortedIndexes:
         """The segments that begin below `start` were removed."""
         if self._bases and self._bases[0] < start:
             self._keep([base for base in self._bases if base >= start])
+
+    def replace(self, bases: Sequence[int], index: AbortedIndex | None) -> None:
+        """One segment, at the first of `bases`, has replaced those that began there; None: it has no index."""
+        gone = dict.fromkeys(bases)
+        self._keep([base for base in self._bases if base not in gone])
+        if index is not None:
+            self.put(bases[0], index)
 
     def _keep(self, bases: list[int]) -> None:
         self._bases = bases

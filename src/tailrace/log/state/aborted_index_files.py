@@ -67,7 +67,7 @@ async def load_aborted(log: "Log", base: int) -> None:
         index = AbortedIndex.load(await segment.read_index_file(ABORTED_SUFFIX))
     except Unreadable:
         index = await _rebuild(log, segment)
-    if log.aborted.must_load(base):  # meanwhile the log may have been truncated, or the segment removed
+    if log.aborted.must_load(base) and not segment.removed:  # the log may have been truncated or compacted meanwhile
         log.aborted.put(base, index)
 
 

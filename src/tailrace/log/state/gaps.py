@@ -1,30 +1,21 @@
-"""Gaps: offsets that a follower's log skips, each recorded in a file.
+"""Gaps: offsets that a log skips, each recorded in a file. Written by 0.1.0; since then only read.
 
-A leader's batches have consecutive offsets; only a follower of a compacted log gets batches that skip some. Base
+Batches have consecutive offsets, in a compacted log, too, whose removed batches have an empty one in their place. Base
 offsets are not covered by the checksum, so a skip without a gap file is a bad batch. The file `….gap`, named by the
-offset at which the log ended, holds the offset at which it continues. It is fsynced in the same round as the batch
-behind it. Reads of its segment accept skipped offsets (`Segment.has_gaps`).
+offset at which the log ended, holds the offset at which it continues. Reads of its segment accept skipped offsets
+(`Segment.has_gaps`).
 """
 
 from collections.abc import Iterable
 from typing import Final
 
-from tailrace.log.directory.state_file import Unreadable, read_state, write_state
+from tailrace.log.directory.state_file import Unreadable, read_state
 from tailrace.log.file_names import GAP_SUFFIX, file_name
 from tailrace.log.recovery.write_back import write_back
-from tailrace.ports.disk import Disk, File, read_file
+from tailrace.ports.disk import Disk, read_file
 
 KIND: Final = "gap"
 VERSION: Final = 1
-
-
-def write_gap(disk: Disk, folder: str, end: int, next_offset: int) -> File:
-    """Write the gap between `end` and `next_offset`; the caller fsyncs file and folder."""
-    file = disk.open(f"{folder}/{file_name(end, GAP_SUFFIX)}")
-    data = write_state(KIND, VERSION, [str(next_offset)])
-    file.write(data, 0)
-    file.truncate(len(data))
-    return file
 
 
 async def write_gaps_back(disk: Disk, folder: str, gaps: Iterable[int]) -> None:

@@ -152,6 +152,21 @@ async def test_a_leader_that_was_replaced_can_write_no_more(brokers: Brokers) ->
 
 
 @simulated(**FEW)
+async def test_a_leader_without_a_majority_delivers_nothing(brokers: Brokers) -> None:
+    """Another leader may have finished the records meanwhile."""
+    await make_queue(brokers, 1, 2, 3, records=2)
+    held, _ = await take(brokers, 1)
+    for follower in (2, 3):
+        brokers.kill(follower)
+    await brokers.until(lambda: not brokers.replica(1, "t").hears_quorum())
+    assert brokers.replica(1, "t").leads, "it does not know yet"
+    with pytest.raises(NotLeader, match="lost contact with the majority"):
+        await say(brokers, 1, Acknowledge.ACCEPT, held)
+    with pytest.raises(AssertionError, match="lost contact with the majority"):
+        await take(brokers, 1, OTHER)
+
+
+@simulated(**FEW)
 async def test_dead_letters_have_all_of_the_record_and_say_why(brokers: Brokers) -> None:
     await make_queue(brokers, 1, 2, 3, records=2)
     await brokers.make_topic("dead", (2, 3))

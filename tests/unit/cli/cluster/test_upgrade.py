@@ -45,7 +45,7 @@ def test_a_dry_run_says_what_would_be_raised_and_changes_nothing(older: Broker) 
         ran = run_tailrace("cluster", "upgrade", bootstrap=older.bootstrap)
         assert (ran.code, ran.err) == (0, "")
         lines = ran.out.splitlines()
-        assert lines[0] == "metadata.version is at level 1; the newest level that this broker supports is 3."
+        assert lines[0] == "metadata.version is at level 1; the newest level that this broker supports is 4."
         assert lines[1] == "share.version is at level 0; the newest level that this broker supports is 1."
         assert lines[2] == "Every registered broker supports it."
         assert lines[3].startswith(UNDONE)
@@ -58,7 +58,7 @@ def test_a_dry_run_says_what_would_be_raised_and_changes_nothing(older: Broker) 
 def test_with_yes_the_level_is_raised_once_and_for_all(older: Broker) -> None:
     ran = run_tailrace("cluster", "upgrade", "--yes", bootstrap=older.bootstrap)
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.index(UNDONE) < ran.out.index("metadata.version is at level 3 now, share.version is at level 1 now.")
+    assert ran.out.index(UNDONE) < ran.out.index("metadata.version is at level 4 now, share.version is at level 1 now.")
     again = run_tailrace("cluster", "upgrade", "--yes", bootstrap=older.bootstrap)
     assert (again.code, again.err) == (0, "")
     assert again.out == ("Every feature is at the newest level that this broker supports. There is nothing to raise.\n")
@@ -68,7 +68,7 @@ def test_with_yes_the_level_is_raised_once_and_for_all(older: Broker) -> None:
 
 def test_json_for_scripts(older: Broker) -> None:
     features = [
-        {"feature": "metadata.version", "level": 1, "newest": 3},
+        {"feature": "metadata.version", "level": 1, "newest": 4},
         {"feature": "share.version", "level": 0, "newest": 1},
     ]
     dry = run_tailrace("cluster", "upgrade", "--json", bootstrap=older.bootstrap)

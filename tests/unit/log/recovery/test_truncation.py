@@ -10,7 +10,18 @@ import pytest
 from tailrace.log.log import Log
 from tailrace.log.recovery import truncation
 from tailrace.model.faults import OffsetOutOfRange, StorageFailed
-from tests.unit.log.logs import NOW, everything, names, on_loop, one_batch, open_log, put, topic
+from tests.unit.log.logs import (
+    NOW,
+    everything,
+    names,
+    on_loop,
+    one_batch,
+    open_log,
+    put,
+    segment_path,
+    topic,
+    write_gap,
+)
 
 small = topic(segment_bytes=1024, index_interval_bytes=150)
 
@@ -98,10 +109,13 @@ async def test_a_truncation_outside_the_log(tmp_path: Path) -> None:
 @on_loop
 async def test_a_gap_file_is_removed_with_the_tail(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", 2)
-    log.append_as_is(one_batch(base_offset=100, epoch=9), NOW)
+    await log.close()
+    with segment_path(tmp_path / "p").open("ab") as file:
+        file.write(one_batch(base_offset=100, epoch=9))
+    write_gap(tmp_path / "p", 4, 100)
     again = await open_log(tmp_path / "p", settings=small)
     assert (again.end, [record.offset for record in await everything(again)]) == (101, [0, 1, 2, 3, 100])
-    await log.truncate_to(4)
+    await again.truncate_to(4)
     assert not [name for name in names(tmp_path / "p") if name.endswith(".gap")]
 
 

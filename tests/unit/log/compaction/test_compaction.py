@@ -1,0 +1,220 @@
+"""A pass over a log: what it replaces, what it leaves, and what a crash or a full disk leaves behind."""
+
+import asyncio
+import errno
+import random
+from pathlib import Path
+
+import pytest
+
+from tailrace.log.compaction.compaction import Abandoned, Compacted, compact
+from tailrace.log.compaction.segment_choice import Choice, choose
+from tailrace.log.log import Log, RecoveryPoint
+from tailrace.ports import Ports
+from tailrace.ports.disk import make_lasting_dir
+from tailrace.records.build import build_batch
+from tailrace.records.record import NewRecord
+from tailrace.testing.simulation import World
+from tests.unit.log.compaction.naive_cleaner import NaiveCleaner
+from tests.unit.log.logs import NOW, everything, names, on_loop, open_log, put, read, topic, trouble
+
+small = topic(segment_bytes=1024, index_interval_bytes=150, cleanup_policy="compact", min_cleanable_dirty_ratio="0.1")
+FOLDER = "/data/p"
+
+
+def update(key: int, value: int, time: int = NOW) -> memoryview:
+    return memoryview(build_batch([NewRecord(key=b"k%d" % key, value=b"%040d" % value, timestamp=time)]))
+
+
+async def no_throttle(_: int) -> None:
+    pass
+
+
+async def filled(log: Log, count: int = 100, keys: int = 5) -> RecoveryPoint:
+    for number in range(count):
+        put(log, update(number % keys, number, NOW + number))
+    point = await log.checkpoint()
+    assert point is not None
+    log.recorded(point)
+    return point
+
+
+async def chosen(log: Log) -> Choice:
+    choice = await choose(log, log.end, NOW)
+    assert choice is not None
+    return choice
+
+
+async def run_pass(log: Log, cleaner: NaiveCleaner | None = None) -> Compacted:
+    return await compact(log, await chosen(log), cleaner or NaiveCleaner(), no_throttle)
+
+
+async def table(log: Log) -> dict[bytes | None, tuple[int, bytes | None]]:
+    return {record.key: (record.offset, record.value) for record in await everything(log)}
+
+
+@on_loop
+async def test_the_last_value_of_each_key_stays_with_its_offset(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", settings=small)
+    point = await filled(log)
+    before, size, end = await table(log), log.size_bytes, log.end
+    done = await run_pass(log)
+    assert done.upto == log.segments[-1].base == log.clean.clean_to
+    assert log.size_bytes < size / 3
+    assert len(log.segments) < 5
+    assert (await table(log), log.end) == (before, end)
+    found = await log.offset_for_time(NOW, log.end)
+    assert found is not None
+    assert found.offset == (await everything(log))[0].offset
+    for offset in range(log.end):
+        assert (await read(log, offset))[1] > offset
+    assert await choose(log, log.end, NOW) is None
+    await log.close()
+    again = await open_log(tmp_path / "p", settings=small, recovery=point, clean=False)
+    assert (await table(again), again.end, again.clean) == (before, end, log.clean)
+    assert not [name for name in names(tmp_path / "p") if "cleaned" in name or name == "compacted"]
+
+
+@on_loop
+async def test_a_full_map_takes_several_passes(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", settings=small)
+    await filled(log, 200, keys=20)
+    before, passes = await table(log), 0
+    while await choose(log, log.end, NOW) is not None:
+        done = await run_pass(log, NaiveCleaner(keys_max=11))
+        passes += 1
+        assert done.upto == log.clean.clean_to
+        assert await table(log) == before
+    assert passes > 2
+    assert log.clean.clean_to == log.segments[-1].base
+
+
+@on_loop
+async def test_only_closed_segments_below_the_bound_are_chosen(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", settings=small)
+    await filled(log)
+    bound = log.segments[3].base
+    for limit, count in ((bound, 3), (bound - 1, 2), (bound + 1, 3), (log.end, len(log.segments) - 1)):
+        choice = await choose(log, limit, NOW)
+        assert choice is not None
+        assert len(choice.segments) == count
+    log.recorded_offset = bound
+    assert len((await chosen(log)).segments) == 3
+    log.use(topic(segment_bytes=1024, cleanup_policy="compact", min_compaction_lag_ms=50))
+    choice = await choose(log, log.end, NOW + 80)
+    assert choice is not None
+    assert choice.end <= 31
+
+
+@on_loop
+async def test_a_log_is_due_by_its_ratio_or_its_age(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", settings=small)
+    await filled(log)
+    await run_pass(log)
+    await filled(log, 20)
+    log.use(topic(segment_bytes=1024, cleanup_policy="compact", min_cleanable_dirty_ratio="0.99"))
+    assert await choose(log, log.end, NOW) is None
+    log.use(topic(cleanup_policy="compact", min_cleanable_dirty_ratio="0.99", max_compaction_lag_ms=1000))
+    assert await choose(log, log.end, NOW + 900) is None
+    overdue = await choose(log, log.end, NOW + 3000)
+    assert overdue is not None
+    assert overdue.overdue
+
+
+@on_loop
+async def test_a_full_disk_leaves_the_old_segments_and_nothing_else(tmp_path: Path) -> None:
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", settings=small, ports=ports)
+    await filled(log)
+    before, files = await table(log), names(tmp_path / "p")
+    original = type(disk.open(str(tmp_path / "x"))).write
+
+    def no_room(file: object, data: bytes, position: int) -> None:
+        if str(getattr(file, "path", "")).endswith(".cleaned"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        original(file, data, position)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.unit.log.logs.TroubleFile.write", no_room)
+        with pytest.raises(OSError, match="No space left"):
+            await run_pass(log)
+    assert (await table(log), names(tmp_path / "p"), log.refusal) == (before, files, None)
+    await run_pass(log)
+    assert await table(log) == before
+
+
+@on_loop
+async def test_a_pass_is_given_up_when_its_segments_are_removed(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", settings=small)
+    await filled(log)
+    choice = await chosen(log)
+    passing = asyncio.ensure_future(compact(log, choice, NaiveCleaner(), no_throttle))
+    await asyncio.sleep(0)
+    await log.advance_start(log.segments[2].base)
+    before = await table(log)
+    with pytest.raises(Abandoned):
+        await passing
+    assert await table(log) == before
+    assert not [name for name in names(tmp_path / "p") if name.endswith(".cleaned")]
+    await run_pass(log)
+    assert await table(log) == before
+
+
+@on_loop
+async def test_reads_that_began_before_the_swap_go_on(tmp_path: Path) -> None:
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", settings=small, ports=ports)
+    await filled(log)
+    before = await table(log)
+    disk.cold = True
+    passing = asyncio.ensure_future(run_pass(log))
+    while not passing.done():
+        assert await table(log) == before
+        found = await log.offset_for_time(NOW + 99, log.end)
+        assert found is not None
+        assert found.offset == 99
+    assert (await passing).bytes_after < (await passing).bytes_before
+    assert await table(log) == before
+
+
+def test_a_power_cut_at_any_time_leaves_the_old_or_the_new_segments() -> None:
+    outcomes: dict[bool, int] = {}
+    for seed in range(60):
+        with World(seed) as world:
+            compacted = world.run(cut_during_a_pass(world, seed))
+            outcomes[compacted] = outcomes.get(compacted, 0) + 1
+    assert min(outcomes.get(True, 0), outcomes.get(False, 0)) > 3, outcomes
+
+
+async def opened(ports: Ports, recovery: RecoveryPoint | None = None) -> Log:
+    await make_lasting_dir(ports.disk, "/data")
+    return await open_log(FOLDER, settings=small, fsync="always", recovery=recovery, ports=ports)
+
+
+async def cut_during_a_pass(world: World, seed: int) -> bool:
+    machine, rng = world.machine("broker"), random.Random(seed)
+    log = await opened(machine.boot())
+    point = await filled(log, 60)
+    before, size = await table(log), log.size_bytes
+    passing = asyncio.ensure_future(run_pass(log))
+    if seed % 2:
+        await asyncio.wait([passing], timeout=rng.uniform(0, 0.3))
+    else:
+        while not log.swapping:  # in the middle of replacing files
+            await asyncio.wait([passing], timeout=0.0001)
+    machine.crash(power_loss=True)
+    passing.cancel()
+    await asyncio.gather(passing, return_exceptions=True)
+    for _ in range(2):
+        log = await opened(machine.boot(), point)
+        assert log.damage is None
+        assert (await table(log), log.end) == (before, 60)
+        machine.crash(power_loss=True)
+    log = await opened(machine.boot(), point)
+    log.recorded(point)
+    smaller = log.size_bytes < size
+    if await choose(log, log.end, NOW) is not None:
+        await run_pass(log)
+    assert await table(log) == before
+    assert not [name for name in log.ports.disk.names(FOLDER) if name.endswith(".cleaned")]
+    return smaller
