@@ -469,9 +469,7 @@ class Producer:
             why = f"cannot write to {batch.partition.topic} within {within_s:g} s: {batch.problem or unsent}"
             self._fail(batch, why, may_be_written=batch.uncertain)
 
-    def _fail(
-        self, batch: Batch, why: str, *, may_be_written: bool = False, cause: ClientError | None = None
-    ) -> None:
+    def _fail(self, batch: Batch, why: str, *, may_be_written: bool = False, cause: ClientError | None = None) -> None:
         self._failed = self._failed or why
         for written in batch.tokens:
             if not written.done():

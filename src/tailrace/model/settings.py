@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from tailrace.model.addresses import are_addresses
-from tailrace.model.frozen import frozen
 from tailrace.model.dmqp_topics import is_topic_table
+from tailrace.model.frozen import frozen
 from tailrace.model.limits import (
     FETCH_ANSWER_MAX_BYTES,
     FRAME_MAX_BYTES,

@@ -13,7 +13,21 @@ def test_a_table_names_topics_by_id() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["3", "3=", "=a", "256=a", "-1=a", "x=a", "3=a,3=b", "3=a,4=a", "3=a b", "3=..", "3=__consumer_offsets", "3=a,", "٣=a"],
+    [
+        "3",
+        "3=",
+        "=a",
+        "256=a",
+        "-1=a",
+        "x=a",
+        "3=a,3=b",
+        "3=a,4=a",
+        "3=a b",
+        "3=..",
+        "3=__consumer_offsets",
+        "3=a,",
+        "٣=a",
+    ],
 )
 def test_what_is_no_table(text: str) -> None:
     assert not is_topic_table(text)

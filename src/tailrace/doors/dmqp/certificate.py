@@ -8,20 +8,20 @@ start.
 
 import ipaddress
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from tailrace.doors.client_doors import CannotOpen
 from tailrace.ports import Disk
 from tailrace.ports.disk import make_lasting_dir, replace_file
+
+if TYPE_CHECKING:
+    from cryptography.x509 import GeneralName
 
 KEY_FILE: Final = "dmqp-key.pem"
 CERTIFICATE_FILE: Final = "dmqp-certificate.pem"
 VALID_DAYS: Final = 3650
 THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 NOT_NAMES: Final = ("", "0.0.0.0", "::")
-
-
-class ExtraMissing(Exception):
-    """What the extra `dmqp` installs is not there; the message tells the operator what to do."""
 
 
 async def own_certificate(disk: Disk, folder: str, hosts: Iterable[str], now_ms: int) -> str:
@@ -51,8 +51,9 @@ def _make(names: list[str], now_ms: int) -> tuple[bytes, bytes]:
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.x509.oid import ExtendedKeyUsageOID
     except ImportError:
-        raise ExtraMissing(
+        raise CannotOpen(
             "making a certificate for the DMQP door needs the package cryptography: pip install 'tailrace[dmqp]'.\n"
             "Or name a certificate with ssl.keystore.location, or use dmqp.security.protocol=PLAINTEXT."
         ) from None
@@ -69,9 +70,9 @@ def _make(names: list[str], now_ms: int) -> tuple[bytes, bytes]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))  # for clients whose clocks are slow
         .not_valid_after(now + timedelta(days=VALID_DAYS))
-        .add_extension(x509.SubjectAlternativeName([_general_name(x509, name) for name in names]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(key, hashes.SHA256())
     )
     encoding = serialization.Encoding.PEM
@@ -79,7 +80,9 @@ def _make(names: list[str], now_ms: int) -> tuple[bytes, bytes]:
     return secret, certificate.public_bytes(encoding)
 
 
-def _general_name(x509, name):  # type: ignore[no-untyped-def]
+def _general_name(name: str) -> "GeneralName":
+    from cryptography import x509
+
     try:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:

@@ -99,6 +99,7 @@ class DmqpConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, count: int) -> None:
         now = self._clock.monotonic()
         self._heard_at = now
+        self._door.counters.received_bytes += count
         if self._reader.is_between_requests:
             self._request_began_at, self._request_bytes = now, 0
         self._request_bytes += count
@@ -284,7 +285,10 @@ class DmqpConnection(asyncio.BufferedProtocol):
             return
         if out := self._answers.due():
             self._account()
-            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+            self._door.progressed.set()
+            data = out[0] if len(out) == 1 else b"".join(out)
+            self._door.counters.sent_bytes += len(data)
+            self._transport.write(data)
             if not self._is_reading or self._rest or self._ended:
                 self._go_on()
 
@@ -322,6 +326,11 @@ class DmqpConnection(asyncio.BufferedProtocol):
         return f"it was idle for {idle_s:g} s (connections.max.idle.ms)" if now - self._heard_at > idle_s else None
 
     # Closing
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is under way."""
+        return len(self._answers) > 0
 
     def stop(self) -> None:
         """The server stops: what is not answered has an unknown outcome."""

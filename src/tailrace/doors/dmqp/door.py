@@ -6,18 +6,21 @@ plain connections. A changed certificate is loaded without a restart.
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from tailrace.doors.dmqp.certificate import ExtraMissing, own_certificate
+from tailrace.doors.client_doors import CannotOpen
+from tailrace.doors.dmqp.certificate import own_certificate
 from tailrace.doors.dmqp.codec import Codec, Status
 from tailrace.doors.dmqp.connection import DmqpConnection
 from tailrace.doors.dmqp.queues import Queues
 from tailrace.doors.dmqp.topics import Topics
 from tailrace.doors.dmqp.trimming import Trimming
-from tailrace.doors.door import CannotListen
+from tailrace.doors.door import CannotListen, DoorCounters
 from tailrace.model.addresses import Address
 from tailrace.model.dmqp_topics import parse_topic_table
 from tailrace.model.limits import DMQP_READ_BYTES
+from tailrace.model.listeners import DMQP_LISTENER
 from tailrace.ports import BadCertificates, Listener, Tls, TlsFiles
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ CERTIFICATE_CHECK_S: Final = 10.0  # between two looks at the files
 class DmqpDoor:
     """The connections of DMQP clients."""
 
-    listener_name: Final = "dmqp"
+    listener_name: Final = DMQP_LISTENER
 
     def __init__(self, host: "ClientHost") -> None:
         self._host = host
@@ -45,15 +48,13 @@ class DmqpDoor:
         self.held_bytes = 0  # of payloads, for all connections
         self.is_open = False
         self.is_closing = False
-        self.answered: dict[Status, int] = dict.fromkeys(Status, 0)
+        self.progressed = asyncio.Event()  # set when responses have left, or a connection is gone
+        self.counters = DoorCounters()
         self._tls: Tls | None = None
         self._listener: Listener | None = None
         self._connections: dict[DmqpConnection, None] = {}
-        topics = Topics(
-            host.upstream.cluster, settings.dmqp_shards, parse_topic_table(settings.dmqp_topics)
-        )
-        self.queues = Queues(host.upstream, topics)
-        self._trimming = Trimming(host.upstream.cluster, topics, settings.dmqp_trim_delay_ms)
+        self._topics = Topics(host.upstream, settings.dmqp_shards, parse_topic_table(settings.dmqp_topics))
+        self.queues = Queues(host.upstream, self._topics)
 
     async def listen(self) -> None:
         settings, port = self._settings, self._settings.dmqp_port
@@ -61,6 +62,8 @@ class DmqpDoor:
         try:
             self._tls = await self._load_tls()
             self._listener = await net.listen(lambda: DmqpConnection(self), settings.host, port, self._tls)
+        except BadCertificates as error:
+            raise CannotOpen(f"the DMQP door cannot use its certificate: {error}") from None
         except OSError as error:
             raise CannotListen(self.listener_name, settings.host, port, "--dmqp-port", error) from None
 
@@ -85,7 +88,8 @@ class DmqpDoor:
         for connection in list(self._connections):
             connection.begin()
         self._host.spawn(self._watch())
-        self._host.spawn(self._trimming.run())
+        trimming = Trimming(self._host.upstream.cluster, self._topics, self._settings.dmqp_trim_delay_ms)
+        self._host.spawn(trimming.run())
 
     @property
     def port(self) -> int:
@@ -103,12 +107,19 @@ class DmqpDoor:
             connection.close(f"{len(self._connections)} connections are open already (max.connections)")
         else:
             self._connections[connection] = None
+            self.counters.connections += 1
+            self.counters.accepted += 1
 
     def closed(self, connection: DmqpConnection) -> None:
-        self._connections.pop(connection, None)
+        if connection in self._connections:
+            del self._connections[connection]
+            self.counters.connections -= 1
+            self.progressed.set()
 
     def count(self, status: Status) -> None:
-        self.answered[status] += 1
+        self.counters.requests += 1
+        if status not in (Status.OK, Status.ENODATA):
+            self.counters.failed += 1
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -134,12 +145,23 @@ class DmqpDoor:
         except BadCertificates as error:
             logger.error("the certificate of the dmqp listener stays as it was: %s", error)
 
+    async def stop(self, grace_s: float) -> None:
+        """Take no more requests, answer those that are under way for at most `grace_s`, then close everything."""
+        self.is_closing = True
+        self._close_listener()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                while any(one.is_busy for one in self._connections):
+                    self.progressed.clear()
+                    await self.progressed.wait()
+        self.close()
+
     def close(self) -> None:
         self.is_closing = True
-        if self._listener is not None:
-            self._listener.close()
+        self._close_listener()
         for connection in list(self._connections):
             connection.stop()
 
-
-__all__ = ["DmqpDoor", "ExtraMissing"]
+    def _close_listener(self) -> None:
+        if self._listener is not None:
+            self._listener.close()

@@ -1,12 +1,12 @@
 """PUSH, POP and PEEK, as a client of the log does them.
 
-PUSH appends through an idempotent producer with acks=all: its future is done when the message is durable. A connection's
-PUSHes that arrive together go to one shard, the next ones to the next shard that has a leader.
+PUSH appends through an idempotent producer with acks=all: its future is done when the message is durable. PUSHes of a
+connection that arrive together go to one shard, the next ones to the next shard that has a leader.
 
-POP takes one message through the share group of its topic, which locks one message of a shard at a time, and accepts it.
-Only when the acceptance is durable does the message leave: so it is never delivered twice, and messages of a shard leave
-in their order. If the outcome of the acceptance is unknown, the client gets EAGAIN instead of the message. PEEK shows
-the message that the next POP through this door takes, unless another client is faster.
+POP takes one message through the share group of its topic, which locks one message of a shard at a time, and accepts
+it. Only when the acceptance is durable does the message leave: so it is never delivered twice, and messages of a shard
+leave in their order. If the outcome of the acceptance is unknown, the client gets EAGAIN instead of the message. PEEK
+shows the message that the next POP through this door takes, unless another client is faster.
 """
 
 import asyncio
@@ -38,7 +38,6 @@ class Stored(NamedTuple):
 class Queues:
     def __init__(self, upstream: "Upstream", topics: Topics) -> None:
         self._upstream = upstream
-        self._cluster = upstream.cluster
         self._topics = topics
         self._last_shard: dict[str, int] = {}  # by topic, where the last messages were pushed to
         self._shown: dict[str, int] = {}  # by topic, the shard of the message that the last PEEK showed
@@ -58,10 +57,11 @@ class Queues:
                 begun(await producer.send(name, payload, partition=shard, timestamp_ms=timestamp_ms))
 
     def _next_shard(self, name: str) -> int:
-        count = self._cluster.map.partition_counts.get(name, 1)
+        routes = self._upstream.cluster.map
+        count = routes.partition_counts.get(name, 1)
         first = self._last_shard.get(name, -1) + 1
         in_turn = [(first + step) % count for step in range(count)]
-        led = (one for one in in_turn if self._cluster.map.leader(PartitionName(name, one)) is not None)
+        led = (one for one in in_turn if routes.leader(PartitionName(name, one)) is not None)
         shard = self._last_shard[name] = next(led, in_turn[0])
         return shard
 

@@ -11,6 +11,7 @@ from typing import Final
 from tailrace.client.admin import create_topics
 from tailrace.client.cluster import Cluster, Retry
 from tailrace.client.faults import check
+from tailrace.doors.upstream import Upstream
 from tailrace.model.dmqp_topics import DMQP_TOPIC_IDS
 from tailrace.model.limits import DMQP_PAYLOAD_MAX_BYTES, KiB
 from tailrace.wire.errors import Error
@@ -27,10 +28,14 @@ SETTINGS: Final = {
 
 
 class Topics:
-    def __init__(self, cluster: Cluster, shards: int, table: Mapping[int, str]) -> None:
-        self._cluster = cluster
+    def __init__(self, upstream: Upstream, shards: int, table: Mapping[int, str]) -> None:
+        self._upstream = upstream
         self._shards = shards
         self._table = table
+
+    @property
+    def _cluster(self) -> Cluster:
+        return self._upstream.cluster
 
     def name(self, topic_id: int) -> str:
         return self._table.get(topic_id) or default_name(topic_id)
@@ -63,9 +68,7 @@ class Topics:
 
     async def _create(self, name: str) -> None:
         configs = tuple(NewTopicConfig(name=key, value=value) for key, value in SETTINGS.items())
-        topic = NewTopic(
-            name=name, num_partitions=self._shards, replication_factor=DEFAULT_REPLICAS, configs=configs
-        )
+        topic = NewTopic(name=name, num_partitions=self._shards, replication_factor=DEFAULT_REPLICAS, configs=configs)
         refused = (await create_topics(self._cluster, [topic]))[name]
         if refused is not None and refused.error is not Error.TOPIC_ALREADY_EXISTS:
             raise refused
