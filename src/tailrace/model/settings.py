@@ -186,8 +186,8 @@ class Settings:
     group_share_max_size: int = setting("group.share.max.size", 200, "The largest number of members of a share group.", **between(1, 1000))
     group_share_max_share_sessions: int = setting("group.share.max.share.sessions", 2000, "The largest number of share sessions, one for each member that fetches from this broker.", **between(1, 10_000))
     group_share_record_lock_duration_ms: int = setting("group.share.record.lock.duration.ms", 30_000, "How long a record that was delivered to a member of a share group is locked for that member; then it may be delivered again.", **between(1000, HOUR_MS))
-    group_share_delivery_count_limit: int = setting("group.share.delivery.count.limit", 5, "How often a record is delivered to a share group before it is given up.", **between(2, 25))
-    group_share_partition_max_record_locks: int = setting("group.share.partition.max.record.locks", 2000, "The largest number of records of one partition that are locked for members of a share group.", **between(100, 10_000))
+    group_share_delivery_count_limit: int = setting("group.share.delivery.count.limit", 5, "How often a record is delivered to a share group before it is given up; 0: as often as it takes.", check=lambda value: value == 0 or 2 <= value <= 25, wants="0 or from 2 to 25")
+    group_share_partition_max_record_locks: int = setting("group.share.partition.max.record.locks", 2000, "The largest number of records of one partition that are locked for members of a share group.", **between(1, 10_000))
     group_share_initialize_retry_interval_ms: int = setting("group.share.initialize.retry.interval.ms", 30_000, "The longest time between two attempts to initialize the state of a share group's partition.", **between(1, HOUR_MS))
 
     transaction_state_log_num_partitions: int = setting("transaction.state.log.num.partitions", 12, "The number of partitions of __transaction_state, which stores transactions; fixed when the first transactional producer starts. The leader of a partition coordinates its transactions.", **between(1, 10_000))
