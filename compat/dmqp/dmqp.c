@@ -1,5 +1,6 @@
 #include "dmqp.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -14,7 +15,6 @@
 #ifdef DMQP_TLS
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #endif
 
 struct dmqp_connection {
@@ -124,7 +124,7 @@ static int shake_hands(struct dmqp_connection *c, const char *host, const char *
     c->tls = SSL_new(c->context);
     if (c->tls == NULL || !SSL_set_fd(c->tls, c->socket))
         return fail(c, ENOMEM, "TLS");
-    if (a2i_ipadd(address, host) > 0) {
+    if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1) {
         X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(c->tls), host);
     } else {
         SSL_set1_host(c->tls, host);

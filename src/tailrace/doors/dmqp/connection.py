@@ -328,9 +328,14 @@ class DmqpConnection(asyncio.BufferedProtocol):
     # Closing
 
     @property
-    def is_busy(self) -> bool:
-        """Whether a request is under way."""
-        return len(self._answers) > 0
+    def requests_in_flight(self) -> int:
+        """Requests without a response."""
+        return len(self._answers)
+
+    @property
+    def is_write_paused(self) -> bool:
+        """Whether the client does not read its responses."""
+        return not self._writable.is_set()
 
     def stop(self) -> None:
         """The server stops: what is not answered has an unknown outcome."""

@@ -121,6 +121,10 @@ class DmqpDoor:
         if status not in (Status.OK, Status.ENODATA):
             self.counters.failed += 1
 
+    @property
+    def connections(self) -> tuple[DmqpConnection, ...]:
+        return tuple(self._connections)
+
     def __len__(self) -> int:
         return len(self._connections)
 
@@ -151,7 +155,7 @@ class DmqpDoor:
         self._close_listener()
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
-                while any(one.is_busy for one in self._connections):
+                while any(one.requests_in_flight for one in self._connections):
                     self.progressed.clear()
                     await self.progressed.wait()
         self.close()

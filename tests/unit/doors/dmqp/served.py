@@ -14,6 +14,7 @@ from tailrace.doors.dmqp.codec import HEADER_BYTES, Codec, Header, Method, Statu
 from tailrace.doors.door import open_doors
 from tailrace.doors.in_broker import BrokerHost
 from tailrace.doors.kafka import KafkaDoor
+from tailrace.doors.upstream import Upstream
 from tailrace.model.settings import Settings
 from tailrace.ports import system_ports
 from tests.unit.doors.kafka.served import given
@@ -74,11 +75,15 @@ class Client:
 
 
 class Served:
-    def __init__(self, node: Node, door: DmqpDoor, cluster: Cluster) -> None:
+    def __init__(self, node: Node, door: DmqpDoor, upstream: Upstream) -> None:
         self.node = node
         self.door = door
-        self.cluster = cluster  # the one that the door uses
+        self.upstream = upstream
         self._clients: list[Client] = []
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.upstream.cluster
 
     async def client(self, **options: Any) -> Client:
         streams = await asyncio.open_connection("127.0.0.1", self.door.port, **options)
@@ -105,7 +110,7 @@ async def serving(folder: Path, **settings: Any) -> AsyncIterator[Served]:
     host = BrokerHost(node, lambda: None)
     kafka, door = KafkaDoor(node), DmqpDoor(host)
     await open_doors(node, [kafka, door])
-    served = Served(node, door, host.upstream.cluster)
+    served = Served(node, door, host.upstream)
     try:
         yield served
     finally:
