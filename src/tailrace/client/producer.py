@@ -459,7 +459,7 @@ class Producer:
             self._needs_epoch = True
         else:
             self._outbox.rejected(batch)
-        self._fail(batch, str(error), may_be_written=batch.uncertain)
+        self._fail(batch, str(error), may_be_written=batch.uncertain, cause=error)
 
     def _fail_expired(self) -> None:
         for batch in self._outbox.expire(self._now()):
@@ -469,11 +469,13 @@ class Producer:
             why = f"cannot write to {batch.partition.topic} within {within_s:g} s: {batch.problem or unsent}"
             self._fail(batch, why, may_be_written=batch.uncertain)
 
-    def _fail(self, batch: Batch, why: str, *, may_be_written: bool = False) -> None:
+    def _fail(self, batch: Batch, why: str, *, may_be_written: bool = False, cause: ClientError | None = None) -> None:
         self._failed = self._failed or why
         for written in batch.tokens:
             if not written.done():
-                written.set_exception(NotWritten(why, may_be_written=may_be_written))
+                failure = NotWritten(why, may_be_written=may_be_written)
+                failure.__cause__ = cause  # tells a caller what the broker said
+                written.set_exception(failure)
                 if self._options.transactional_id is not None:
                     written.exception()  # the end of the transaction tells, so nobody need look at each record
         self._progressed()

@@ -41,6 +41,14 @@ READ_AHEAD_KEPT_S: Final = 1  # a piece that is not fetched by then is dropped
 ANSWERS_UNSENT_MAX_BYTES: Final = 512 * MiB
 ENCODED_TOPICS_KEPT_MAX_BYTES: Final = 64 * MiB  # of encoded Metadata responses, in all requested versions
 
+# The DMQP door
+DMQP_PAYLOAD_MAX_BYTES: Final = 1 * MiB  # of one message, as the protocol says
+DMQP_READ_BYTES: Final = 64 * KiB  # buffer of one read; what was read and not served yet is kept per connection
+DMQP_REQUESTS_IN_FLIGHT_MAX: Final = 1_000  # per connection, without an answer yet; then nothing is read from it
+DMQP_IN_FLIGHT_MAX_BYTES: Final = 4 * MiB  # of their payloads, the same
+DMQP_PAYLOADS_HELD_MAX_BYTES: Final = 256 * MiB  # of all connections together; beyond, payloads are refused by EAGAIN
+DMQP_UNSENT_MAX_BYTES: Final = 64 * KiB  # of answers that a client does not read, before its requests wait
+
 # Peers
 PEER_CONNECTIONS_MAX: Final = 1_000  # accepted; three for each other broker
 PEER_HELLO_MAX_BYTES: Final = 4 * KiB  # of the first frame in either direction: an unknown peer must cost little
@@ -122,6 +130,7 @@ HTTP_UNREAD_MAX_S: Final = 60  # for which a client may read nothing of its answ
 HTTP_UNSENT_MAX_BYTES: Final = 256 * KiB  # of answers in a connection's write buffer; beyond it, streams pause
 HTTP_LINGER_MAX_S: Final = 2  # for a client to read the last answer, before the connection is closed
 
+assert DMQP_PAYLOAD_MAX_BYTES < DMQP_IN_FLIGHT_MAX_BYTES < DMQP_PAYLOADS_HELD_MAX_BYTES
 assert RECORD_BATCH_MAX_BYTES < FRAME_MAX_BYTES
 assert ADMITTED_OPEN_MAX_BYTES < RECOMPRESSED_MAX_BYTES < DECOMPRESSED_MAX_BYTES
 assert 2 * GiB > DECODED_RUN_MAX_BYTES + DECOMPRESSED_MAX_BYTES + FRAME_MAX_BYTES  # positions in a run have 32 bits
