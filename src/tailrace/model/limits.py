@@ -48,6 +48,20 @@ DMQP_REQUESTS_IN_FLIGHT_MAX: Final = 1_000  # per connection, without an answer 
 DMQP_IN_FLIGHT_MAX_BYTES: Final = 4 * MiB  # of their payloads, the same
 DMQP_PAYLOADS_HELD_MAX_BYTES: Final = 256 * MiB  # of all connections together; beyond, payloads are refused by EAGAIN
 DMQP_UNSENT_MAX_BYTES: Final = 64 * KiB  # of answers that a client does not read, before its requests wait
+# The gRPC door
+GRPC_MESSAGE_MAX_BYTES: Final = 4 * MiB  # of a request, the bound that gRPC itself has by default
+GRPC_METADATA_MAX_BYTES: Final = 16 * KiB  # of a call's headers
+GRPC_CALLS_MAX: Final = 1_000  # under way on all connections, streams included; more are refused
+GRPC_CALLS_PER_CONNECTION_MAX: Final = 200  # HTTP/2 streams; a client waits before it opens more
+GRPC_HELD_MAX_BYTES: Final = 256 * MiB  # of all requests that are being served; more are refused
+GRPC_STREAM_UNANSWERED_MAX: Final = 64  # requests of a producing stream, before the next is read
+GRPC_CONSUMERS_MAX: Final = 200  # consuming and working streams; each has connections and a buffer of its own
+GRPC_FETCH_MAX_BYTES: Final = 2 * MiB  # what a consuming stream fetches from each broker at once
+GRPC_RESPONSE_RECORDS_MAX_BYTES: Final = 1 * MiB  # of records in one response; a single record may be larger
+GRPC_RESPONSE_RECORDS_MAX: Final = 10_000  # records in one response, whatever a client asks for
+GRPC_UNSETTLED_MAX: Final = 10_000  # messages that a working stream may hold at a time
+GRPC_NAMES_PER_REQUEST_MAX: Final = 1_000  # partitions, topics or settings that one request names
+GRPC_FETCH_WAIT_MAX_MS: Final = 60_000
 
 # Peers
 PEER_CONNECTIONS_MAX: Final = 1_000  # accepted; three for each other broker
@@ -131,6 +145,8 @@ HTTP_UNSENT_MAX_BYTES: Final = 256 * KiB  # of answers in a connection's write b
 HTTP_LINGER_MAX_S: Final = 2  # for a client to read the last answer, before the connection is closed
 
 assert DMQP_PAYLOAD_MAX_BYTES < DMQP_IN_FLIGHT_MAX_BYTES < DMQP_PAYLOADS_HELD_MAX_BYTES
+assert GRPC_RESPONSE_RECORDS_MAX_BYTES <= GRPC_FETCH_MAX_BYTES < GRPC_MESSAGE_MAX_BYTES < GRPC_HELD_MAX_BYTES
+assert GRPC_CONSUMERS_MAX < GRPC_CALLS_MAX
 assert RECORD_BATCH_MAX_BYTES < FRAME_MAX_BYTES
 assert ADMITTED_OPEN_MAX_BYTES < RECOMPRESSED_MAX_BYTES < DECOMPRESSED_MAX_BYTES
 assert 2 * GiB > DECODED_RUN_MAX_BYTES + DECOMPRESSED_MAX_BYTES + FRAME_MAX_BYTES  # positions in a run have 32 bits

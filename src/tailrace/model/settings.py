@@ -94,6 +94,7 @@ class Settings:
     kafka_port: int = setting("kafka.port", 9092, "The port for Kafka clients; 0: any free port.", flag="--kafka-port", **between(0, 65535))
     http_port: int = setting("http.port", -1, "The port for HTTP clients; 0: any free port; -1: not served.", flag="--http-port", **between(-1, 65535))
     grpc_port: int = setting("grpc.port", -1, "The port for gRPC clients; 0: any free port; -1: not served.", flag="--grpc-port", **between(-1, 65535))
+    grpc_reflection_enable: bool = setting("grpc.reflection.enable", False, "Let tools like grpcurl ask the gRPC door which services it has.")
     dmqp_port: int = setting("dmqp.port", -1, "The port for DMQP clients; 0: any free port; -1: not served.", flag="--dmqp-port", **between(-1, 65535))
     insecure: bool = setting("insecure", False, "Let the doors for HTTP, gRPC and DMQP listen on an address that is not a loopback address. They ask for no login: who reaches them can read and write every topic.", flag="--insecure")
     advertised_host: str = setting("advertised.host", "", "The host name that clients and other brokers connect to; empty: the value of host.", flag="--advertised-host")
