@@ -72,9 +72,10 @@ class Written(NamedTuple):
 class NotWritten(ClientError):
     """A record was not appended; with `may_be_written` it may have been, because no broker could say."""
 
-    def __init__(self, why: str, *, may_be_written: bool = False) -> None:
+    def __init__(self, why: str, *, may_be_written: bool = False, error: Error | None = None) -> None:
         super().__init__(f"{why}; the record may be written all the same" if may_be_written else why)
         self.may_be_written = may_be_written
+        self.error = error  # with which a broker refused it, if one did
 
 
 class Producer:
@@ -184,7 +185,7 @@ class Producer:
         self._needs_epoch = False
         self._outbox.restart_sequences()
 
-    async def commit_offsets(self, group: str, offsets: Mapping[PartitionName, int], **member: object) -> None:
+    async def commit_offsets(self, group: str, offsets: Mapping[PartitionName, int], **member: Any) -> None:
         """Commit offsets of a group with the transaction; see `transactions.commit_offsets_within`."""
         assert self._added is not None, "there is no open transaction"
         self._is_known = True
@@ -459,7 +460,8 @@ class Producer:
             self._needs_epoch = True
         else:
             self._outbox.rejected(batch)
-        self._fail(batch, str(error), may_be_written=batch.uncertain)
+        code = error.error if isinstance(error, Refused) else None
+        self._fail(batch, str(error), may_be_written=batch.uncertain, error=code)
 
     def _fail_expired(self) -> None:
         for batch in self._outbox.expire(self._now()):
@@ -469,11 +471,11 @@ class Producer:
             why = f"cannot write to {batch.partition.topic} within {within_s:g} s: {batch.problem or unsent}"
             self._fail(batch, why, may_be_written=batch.uncertain)
 
-    def _fail(self, batch: Batch, why: str, *, may_be_written: bool = False) -> None:
+    def _fail(self, batch: Batch, why: str, *, may_be_written: bool = False, error: Error | None = None) -> None:
         self._failed = self._failed or why
         for written in batch.tokens:
             if not written.done():
-                written.set_exception(NotWritten(why, may_be_written=may_be_written))
+                written.set_exception(NotWritten(why, may_be_written=may_be_written, error=error))
                 if self._options.transactional_id is not None:
                     written.exception()  # the end of the transaction tells, so nobody need look at each record
         self._progressed()
