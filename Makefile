@@ -73,7 +73,7 @@ $(READY): pyproject.toml
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || \
 		{ $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --editable ".[client,spark,postgres,report]" --group dev
+	@$(BIN)/python -m pip install --quiet --editable ".[client,spark,postgres,report,http,grpc,dmqp]" --group dev
 	@touch $@
 
 # Programs that tests drive and PyPI does not have. Without them those tests skip, and say so.

@@ -7,10 +7,11 @@ given by `--config`, or in the environment; flags override the environment, the 
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from dataclasses import Field
+from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.cli.failure import Misused
-from tailrace.model.settings import Row, SettingError, Settings, load, row, rows, variable_name, yaml_name
+from tailrace.model.settings import Row, SettingError, Settings, kind_of, load, row, rows, variable_name, yaml_name
 
 if TYPE_CHECKING:
     from yaml import Node
@@ -65,15 +66,19 @@ def _parser() -> argparse.ArgumentParser:
     for name, one in rows().items():
         setting = row(one)
         if setting.flag is not None:
-            parser.add_argument(
-                setting.flag, dest=yaml_name(name), metavar=_metavar(setting), help=_help(setting, one.default)
-            )
+            parser.add_argument(setting.flag, dest=yaml_name(name), help=_help(setting, one.default), **_value(one))
     parser.add_argument(
         "--until-eof",
         action="store_true",
         help="Stop when standard input is closed: for a parent process that may die without stopping the broker.",
     )
     return parser
+
+
+def _value(one: "Field[Any]") -> dict[str, Any]:
+    if kind_of(one) is bool:
+        return {"action": "store_const", "const": "true"}
+    return {"metavar": _metavar(row(one))}
 
 
 def _metavar(setting: Row) -> str:

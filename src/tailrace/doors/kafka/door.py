@@ -5,7 +5,8 @@ import logging
 from typing import Final
 
 from tailrace.broker.services.time_slices import SliceQueue
-from tailrace.doors.door import CannotListen, Host, open_doors
+from tailrace.doors.broker_host import Host
+from tailrace.doors.door import CannotListen, open_doors
 from tailrace.doors.kafka.connection import KafkaConnection
 from tailrace.doors.kafka.fetch_sessions import FetchSessions
 from tailrace.doors.kafka.forwarding import ForwardedRequests

@@ -1,0 +1,433 @@
+"""Taking single messages from queues for many callers: what doors stand on that hand out one message a request.
+
+    takers = Takers(cluster)
+    taker = takers.of("mailers", "mails")
+    message = await taker.take()
+    if message is not None:
+        await taker.accept(message)
+        ... only now give the message to whoever asked for it
+
+A taker asks the leaders of all partitions itself, whatever the group's assignor says, so takers in different processes
+share all partitions. By default a group gives out one message of a partition at a time, begins with the first message
+that is there, sees committed messages only, and delivers a message as often as it takes (`group_preparation`). So each
+partition is in order: a message is followed by the next one when it was accepted. A broker that is no Tailrace has
+bounds of its own; there, messages that several takers have at the same time may be finished in another order.
+
+`take` returns None only if every leader was asked and has nothing. If the next messages are locked by other takers, it
+waits for those; a lock lasts two round trips.
+
+Takers of a process share connections, a few to each broker. A taker that nobody uses closes its share sessions after a
+while, or when others need the room.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from enum import Enum, auto
+from functools import partial
+from typing import Final
+
+from tailrace.client.cluster import Cluster, Retry
+from tailrace.client.cluster_map import UNKNOWN
+from tailrace.client.consumer import Received
+from tailrace.client.faults import Busy, ClientError, NoSuchPartition, NotAcknowledged, Refused, Unavailable, check
+from tailrace.client.group_preparation import GroupPreparation, Prepared
+from tailrace.client.message_counts import MessageCounts
+from tailrace.client.offsets import EARLIEST, LATEST, offsets_at
+from tailrace.client.share_admin import share_group_offsets
+from tailrace.client.shares.message import Message, Outcome
+from tailrace.client.taking_session import TakingSession, Wanted
+from tailrace.client.visible_reading import read_visible
+from tailrace.model.addresses import Address
+from tailrace.model.frozen import frozen
+from tailrace.model.ids import PartitionName, TopicPartition
+from tailrace.model.limits import MiB
+from tailrace.records.opened import open_batch
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
+
+PEEKED_MAX_BYTES: Final = 1 * MiB
+
+
+@frozen
+class TakingLimits:
+    takers: int = 500  # with share sessions at a time; each has at most one with each broker
+    connections: int = 8  # to each broker
+    idle_s: float = 60.0  # after which an idle taker is closed
+    retry_s: float = 10.0  # how long leaders that cannot be asked are asked again
+    locked_s: float = 5.0  # how long messages that others have locked are waited for
+    topic_max_age_s: float = 5.0  # after which it is looked whether a topic has more partitions
+    pause_min_s: float = 0.005
+    pause_max_s: float = 0.25
+
+
+class TooManyTakers(ClientError):
+    """All takers that there may be are in use."""
+
+
+class _Seen(Enum):
+    EMPTY = auto()  # every partition was asked
+    LOCKED = auto()  # there are messages, which others have
+
+
+class Takers:
+    def __init__(self, cluster: Cluster, limits: TakingLimits = TakingLimits()) -> None:  # noqa: B008
+        """The caller closes the cluster, after the takers."""
+        self.cluster = cluster
+        self.limits = limits
+        self.preparation = GroupPreparation(cluster)
+        self.asking = cluster.with_own_connections(cluster.limits)  # for what is no share session
+        self.counts = MessageCounts(self.asking)
+        self._lanes = [cluster.with_own_connections(cluster.limits) for _ in range(limits.connections)]
+        self._lane = 0
+        self._takers: dict[tuple[str, str, bool], Taker] = {}  # the one that was used last at the end
+        self._closing: dict[asyncio.Task[None], None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._takers)
+
+    def of(self, group: str, topic: str, *, sets_up: bool = True) -> "Taker":
+        """`sets_up=False`: leave the group's settings as they are, for queues that have some of their own. Then what
+        others have locked is not waited for."""
+        key = (group, topic, sets_up)
+        return self._takers.get(key) or Taker(self, group, topic, sets_up=sets_up)
+
+    async def close(self) -> None:
+        """Release what is locked, and close all connections."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for taker in list(self._takers.values()):
+            self._close(taker)
+        await asyncio.gather(*self._closing, return_exceptions=True)
+        self.preparation.close()
+        for cluster in (self.asking, *self._lanes):
+            cluster.close()
+
+    # What takers need
+
+    def used(self, taker: "Taker") -> None:
+        """Keep a taker open that is used now. TooManyTakers if there is no room for it."""
+        key = (taker.group, taker.topic, taker.sets_up)
+        if self._takers.get(key) is taker:
+            del self._takers[key]
+        elif len(self._takers) >= self.limits.takers:
+            idle = next((one for one in self._takers.values() if one.is_idle), None)
+            if idle is None:
+                raise TooManyTakers(f"{len(self._takers)} takers are in use; there is no room for another")
+            self._close(idle)
+        self._takers[key] = taker
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self.limits.idle_s, self._close_idle)
+
+    def next_lane(self) -> Cluster:
+        self._lane = (self._lane + 1) % len(self._lanes)
+        return self._lanes[self._lane]
+
+    def _close(self, taker: "Taker") -> None:
+        del self._takers[taker.group, taker.topic, taker.sets_up]
+        task = asyncio.get_running_loop().create_task(taker.close_sessions())
+        self._closing[task] = None
+        task.add_done_callback(self._closing.pop)
+
+    def _close_idle(self) -> None:
+        self._timer = None
+        now = self.cluster.driver.now()
+        for taker in list(self._takers.values()):
+            taker.drop_expired(now)
+            if taker.is_idle and taker.used_at <= now - self.limits.idle_s:
+                self._close(taker)
+        if self._takers:
+            self._timer = asyncio.get_running_loop().call_later(self.limits.idle_s, self._close_idle)
+
+
+class Taker:
+    """Takes the messages of one topic for one group. `Takers.of` makes them."""
+
+    def __init__(self, takers: Takers, group: str, topic: str, *, sets_up: bool) -> None:
+        self.group = group
+        self.topic = topic
+        self.sets_up = sets_up
+        self.used_at = 0.0
+        self._takers = takers
+        self._cluster = takers.cluster
+        self._driver = takers.cluster.driver
+        self._sessions: dict[Address, TakingSession] = {}
+        self._held: dict[Message, TakingSession] = {}
+        self._users = 0
+        self._turn = 0  # whose partition is asked first
+        self._waiting: deque[asyncio.Future[None]] = deque()  # callers that wait for a message to be settled
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._users and not self._held
+
+    # What callers do
+
+    async def take(self, partition: int | None = None, wait_s: float = 0.0) -> Message | None:
+        """Lock one message, of any partition or of this one. None if there is none within the time.
+
+        Unavailable: a leader could not be asked. Busy: others have the next messages. The caller accepts, releases or
+        rejects what it gets, before the lock ends."""
+        with self._use():
+            return await self._take(partition, wait_s)
+
+    async def accept(self, message: Message) -> None:
+        """Returns when it is durable that the message is finished. NotAcknowledged: it is not finished; OutcomeUnknown:
+        it may be. After either, the message must not be given to the caller."""
+        await self._settle(message, Outcome.ACCEPT)
+
+    async def release(self, message: Message) -> None:
+        """Let the message be taken again, at once."""
+        await self._settle(message, Outcome.RELEASE)
+
+    async def reject(self, message: Message) -> None:
+        """Never give the message to anybody again: it goes to the group's dead letters, if there are any."""
+        await self._settle(message, Outcome.REJECT)
+
+    async def peek(self, partition: int | None = None) -> Received | None:
+        """The first message that the group has not finished, of the partition that is asked next or of this one. It may
+        be locked by now. Nothing is locked."""
+        with self._use():
+            async for found in self._first_unfinished(await self._partitions(partition)):
+                return found
+        return None
+
+    async def unread(self) -> int:
+        """How many messages the group has not finished, also those that are locked."""
+        with self._use():
+            places = await self._partitions(None)
+            asking = self._takers.asking
+            ends = await offsets_at(asking, dict.fromkeys(places, LATEST))
+            stable = await offsets_at(asking, dict.fromkeys(places, LATEST), committed=True)
+            prepared = await self._prepared()
+            offsets = await share_group_offsets(asking, self.group)
+            starts = await self._starts(places)
+            total = 0
+            for place in places:
+                count = await self._takers.counts.between(place, starts[place], stable[place])
+                lag = offsets[place].lag if place in offsets else None
+                if lag is not None and not prepared.one_lock:  # some after the start may be finished
+                    count -= max(0, ends[place] - starts[place] - lag)
+                total += max(0, count)
+            return total
+
+    # Taking
+
+    async def _take(self, number: int | None, wait_s: float) -> Message | None:
+        began = self._driver.now()
+        limits = self._takers.limits
+        failing_since: float | None = None
+        pause_s = limits.pause_min_s
+        while True:
+            why, until = "", began + wait_s
+            try:
+                found = await self._try(number)
+            except Refused as refused:
+                if not refused.retriable:
+                    raise
+                why, failure = str(refused), refused
+                bound_s = self._cluster.limits.unknown_s if refused.error in UNKNOWN else limits.retry_s
+            except Retry as retry:
+                why, failure, bound_s = str(retry), None, limits.retry_s
+            else:
+                if isinstance(found, Message):
+                    return found
+                failing_since = None
+                if found is _Seen.LOCKED:
+                    until = max(until, began + limits.locked_s)
+            now = self._driver.now()
+            if why:
+                failing_since = now if failing_since is None else failing_since
+                if now - failing_since >= bound_s:
+                    raise failure or Unavailable(f"cannot take a message of {self.topic} for group {self.group}: {why}")
+            elif now >= until:
+                if found is _Seen.LOCKED:
+                    raise Busy(f"the next messages of {self.topic} for group {self.group} are locked by others")
+                return None
+            await self._wait(pause_s if why else min(pause_s, until - now))
+            pause_s = min(2 * pause_s, limits.pause_max_s)
+
+    async def _wait(self, seconds: float) -> None:
+        """Until a message of this taker is settled, or so long."""
+        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(settled)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await settled
+        finally:
+            with suppress(ValueError):
+                self._waiting.remove(settled)
+
+    async def _try(self, number: int | None) -> Message | _Seen:
+        prepared = await self._prepared()
+        places = await self._partitions(number)
+        self._turn += 1
+        free = places
+        if prepared.one_lock:
+            held = {message.partition for message in self._held}
+            free = [one for one in places if one not in held]
+        failure: Exception | None = None
+        for address, wanted in (await self._by_leader(free)).items():
+            if address is None:
+                failure = failure or Retry(f"{self.topic} has a partition without a leader")
+                continue
+            session = self._session(address)
+            try:
+                message = await session.take(wanted)
+            except (Retry, Refused) as error:
+                if isinstance(error, Refused):
+                    if not error.retriable:
+                        raise
+                    if error.error in UNKNOWN:  # the topic was made again, or the group deleted
+                        self._takers.preparation.forget(self.group, self.topic)
+                        self._cluster.map.updated_at.pop(self.topic, None)
+                failure = failure or error
+            else:
+                if message is not None:
+                    self._held[message] = session
+                    return message
+        if failure is not None:
+            raise failure
+        if prepared.one_lock and (len(free) < len(places) or await self._has_unfinished(places)):
+            return _Seen.LOCKED
+        return _Seen.EMPTY
+
+    async def _by_leader(self, places: Sequence[PartitionName]) -> dict[Address | None, Wanted]:
+        """Whom to ask for what, first the leader of another partition each time; None: those without a leader."""
+        known = self._cluster.map
+        if None in map(known.leader, places):
+            await self._refresh()
+        found: dict[Address | None, list[TopicPartition]] = {}
+        topic_id = known.topic_id(self.topic)
+        for one in places:
+            found.setdefault(known.leader(one), []).append(TopicPartition(topic_id, one.partition))
+        return {address: tuple(sorted(wanted)) for address, wanted in found.items()}
+
+    async def _has_unfinished(self, places: Sequence[PartitionName]) -> bool:
+        """Whether there are messages that were not acquired: others have them, or they have just come."""
+        offsets = await share_group_offsets(self._takers.asking, self.group)
+        doubtful = [one for one in places if one not in offsets or offsets[one].lag != 0]
+        return any([True async for _ in self._first_unfinished(doubtful)])
+
+    # Settling
+
+    async def _settle(self, message: Message, outcome: Outcome) -> None:
+        with self._use():
+            session = self._held.get(message)
+            if session is None:
+                why = "its lock has ended" if message.outcome is None else "it was settled before"
+                raise NotAcknowledged(f"cannot {outcome.name.lower()} {message}: {why}")
+            done = session.decide(message, outcome)
+            done.add_done_callback(partial(self._settled, message))
+            await asyncio.shield(done)
+
+    def _settled(self, message: Message, _: object) -> None:
+        self._held.pop(message, None)
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(None)
+                break
+
+    def drop_expired(self, now: float) -> None:
+        for message, session in list(self._held.items()):
+            if message.is_lost or message.locked_until <= now:
+                session.held.pop(message, None)
+                message.is_lost = True
+                del self._held[message]
+
+    # Looking
+
+    async def _first_unfinished(self, places: Sequence[PartitionName]) -> AsyncIterator[Received]:
+        """Of each partition that has one."""
+        if not places:
+            return
+        starts = await self._starts(places)
+        for place in places:
+            found = await self._first_message(place, starts[place])
+            if found is not None:
+                yield found
+
+    async def _starts(self, places: Iterable[PartitionName]) -> dict[PartitionName, int]:
+        """Where the group is with each partition; a group that has not begun will begin with the first message."""
+        offsets = await share_group_offsets(self._takers.asking, self.group)
+        begins = await offsets_at(self._takers.asking, dict.fromkeys(places, EARLIEST))
+        return {one: max(begins[one], (offsets[one].start or 0) if one in offsets else 0) for one in places}
+
+    async def _first_message(self, place: PartitionName, offset: int) -> Received | None:
+        while True:
+            try:
+                visible = await read_visible(self._takers.asking, place, offset, PEEKED_MAX_BYTES)
+            except Refused as refused:
+                if refused.error is not Error.OFFSET_OUT_OF_RANGE:
+                    raise
+                return None
+            if visible is None or visible.end <= offset:
+                return None
+            for at, header in visible.batches:
+                for record in open_batch(visible.data[at : at + header.size]):
+                    if record.offset >= offset:
+                        return Received(place, *record)
+            offset = visible.end
+
+    # Partitions, leaders, sessions
+
+    @contextmanager
+    def _use(self) -> Iterator[None]:
+        self._takers.used(self)
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self.used_at = self._driver.now()
+
+    async def _prepared(self) -> Prepared:
+        return await self._takers.preparation.ready(self.group, self.topic, sets_up=self.sets_up)
+
+    async def _partitions(self, number: int | None) -> list[PartitionName]:
+        """The one that is asked first comes first."""
+        known = self._cluster.map
+        age_s = self._driver.now() - known.updated_at.get(self.topic, -self._takers.limits.topic_max_age_s)
+        if not known.has_topic(self.topic) or age_s >= self._takers.limits.topic_max_age_s:
+            await self._refresh()
+        places = known.partitions(self.topic)
+        if number is not None:
+            wanted = PartitionName(self.topic, number)
+            if wanted not in places:
+                raise NoSuchPartition(wanted, len(places))
+            return [wanted]
+        first = self._turn % len(places)
+        return places[first:] + places[:first]
+
+    async def _refresh(self) -> None:
+        response = await self._cluster.refresh([self.topic])
+        for topic in response.topics:
+            check(topic.error_code, f"find topic {topic.name}")
+
+    def _session(self, address: Address) -> TakingSession:
+        session = self._sessions.get(address)
+        if session is None:
+            session = self._sessions[address] = TakingSession(
+                self._takers.next_lane(), address, self.group, self._name, self._moved
+            )
+        return session
+
+    def _name(self, place: TopicPartition) -> PartitionName:
+        return PartitionName(self.topic, place.partition)
+
+    def _moved(self, place: TopicPartition, leader: LeaderIdAndEpoch, endpoints: Sequence[NodeEndpoint]) -> None:
+        """A broker does not serve a partition; it may know who does."""
+        name = self._name(place)
+        if not self._cluster.map.hint(name, leader, endpoints):
+            self._cluster.map.forget_leader(name)
+
+    async def close_sessions(self) -> None:
+        sessions, self._sessions = self._sessions, {}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._cluster.limits.request_s):
+                await asyncio.gather(*(one.close() for one in sessions.values()), return_exceptions=True)
