@@ -1,10 +1,10 @@
 """Consuming: records of a partition from an offset, one record or its bytes, and server-sent events.
 
-A read begins at an offset, so the door keeps nothing between two requests: `next_offset` of an answer is the `offset` of the next
-request. Only committed records are shown, without those of aborted transactions.
+A read begins at an offset, so the door keeps nothing between two requests: `next_offset` of an answer is the `offset`
+of the next request. Only committed records are shown, without those of aborted transactions.
 
-A live tail is a stream of events (`text/event-stream`), each with a record and, as its id, the offsets that come next: a
-browser that reconnects sends the last id back (`Last-Event-ID`), and goes on where it was.
+A live tail is a stream of events (`text/event-stream`), each with a record and, as its id, the offsets that come
+next: a browser that reconnects sends the last id back (`Last-Event-ID`), and goes on where it was.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,7 +31,7 @@ LEAST_WAIT_S: Final = 2.0  # for a leader that is just being elected, even if th
 BROKER_WAIT_MS: Final = 500  # how long a broker holds one fetch
 KEEP_ALIVE_S: Final = 15.0  # after which a stream without records sends a comment, so that nobody closes it
 KEEP_ALIVE: Final = b": keep-alive\n\n"
-FAREWELL: Final = b"event: end\ndata: {\"reason\":\"the server stops\"}\n\n"
+FAREWELL: Final = b'event: end\ndata: {"reason":"the server stops"}\n\n'
 LAST_ID: Final = "last-event-id"
 IDS_MAX_PARTITIONS: Final = 16  # with more, not every event has an id: it names all of them
 
@@ -52,7 +52,9 @@ ONE_PARTITION: Final = Parameter(name="partition", shape=names.PARTITION, help="
 LAST_EVENT_ID: Final = Parameter(
     name=LAST_ID,
     place="header",
-    shape=Text(max_chars=32_000, pattern=r"([0-9]{1,10}:[0-9]{1,19})(,[0-9]{1,10}:[0-9]{1,19})*", wants="an event's id"),
+    shape=Text(
+        max_chars=32_000, pattern=r"([0-9]{1,10}:[0-9]{1,19})(,[0-9]{1,10}:[0-9]{1,19})*", wants="an event's id"
+    ),
     help="The id of the last event that was received: the stream goes on after it, whatever `from` says.",
 )
 
@@ -88,7 +90,9 @@ async def fetch(
 ) -> tuple[list[Received], dict[PartitionName, int]]:
     """At most so many records from these offsets on, and the offsets that come next."""
     wait_ms = min(ceil(wait_s * 1000), BROKER_WAIT_MS)
-    options = ConsumerOptions(max_wait_ms=wait_ms, partition_max_bytes=max_bytes, response_max_bytes=REST_READ_MAX_BYTES)
+    options = ConsumerOptions(
+        max_wait_ms=wait_ms, partition_max_bytes=max_bytes, response_max_bytes=REST_READ_MAX_BYTES
+    )
     ends = await offsets_at(service.cluster, dict.fromkeys(starts, LATEST), committed=True)
     if all(ends[one] == offset for one, offset in starts.items()) and not wait_s:
         return [], dict(starts)
@@ -224,7 +228,10 @@ OPERATIONS: Final = (
             names.TOPIC,
             names.PARTITION_OF_PATH,
             Parameter(
-                name="offset", shape=names.PLACE, default="earliest", help="Where to begin: earliest, latest or an offset."
+                name="offset",
+                shape=names.PLACE,
+                default="earliest",
+                help="Where to begin: earliest, latest or an offset.",
             ),
             Parameter(
                 name="timestamp", shape=Whole(), help="Begin at the first record since then, in ms since 1970, instead."

@@ -1,11 +1,11 @@
 """Consumer groups: list, describe, delete; their offsets: read, commit, reset; and consuming by group.
 
-A group can be read in two ways. *By requests*: each reads from the committed offsets on, and the client commits with a
-request of its own when it has processed the records. Nothing is kept between requests, so any broker takes them; clients
-that read at the same time get the same records, and a queue is the better choice for them. *As a stream*: the client is a member of
-the group (KIP-848) for as long as its connection lasts, and members share the partitions. Records are committed when
-they are sent and the client's system has taken them; what was under way when a connection breaks may be lost for a
-client that did not process it, so one that must see every record reads by requests.
+A group can be read in two ways. *By requests*: each reads from the committed offsets on, and the client commits with
+a request of its own when it has processed the records. Nothing is kept between requests, so any broker takes them;
+clients that read at the same time get the same records, and a queue is the better choice for them. *As a stream*: the
+client is a member of the group (KIP-848) for as long as its connection lasts, and members share the partitions.
+Records are committed when they are sent and the client's system has taken them; what was under way when a connection
+breaks may be lost for a client that did not process it, so one that must see every record reads by requests.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -115,9 +115,7 @@ async def list_all(service: Service, call: Call) -> Reply:
         and (call.query["internal"] or not one.group_id.startswith(GROUP_PREFIX))
     }
     some, after = page(list(found), call)
-    groups = [
-        {"name": name, "type": found[name].group_type.lower(), "state": found[name].group_state} for name in some
-    ]
+    groups = [{"name": name, "type": found[name].group_type.lower(), "state": found[name].group_state} for name in some]
     return Reply(body={"groups": groups, "next": after})
 
 
@@ -294,7 +292,9 @@ OPERATIONS: Final = (
         help="List groups.",
         handler=list_all,
         parameters=(
-            Parameter(name="type", shape=Text(choices=("classic", "consumer", "share")), help="Only groups of this type."),
+            Parameter(
+                name="type", shape=Text(choices=("classic", "consumer", "share")), help="Only groups of this type."
+            ),
             names.PREFIX,
             names.AFTER,
             names.PAGE,
@@ -379,8 +379,8 @@ OPERATIONS: Final = (
         path="/v1/groups/{group}/topics/{topic}/stream",
         tag=TAG,
         help="Follow a topic as a member of a group, as server-sent events.",
-        more="Members share the partitions. What the client's system has taken is committed every second; records that were under "
-        "way when a connection breaks may come again, or be lost for a client that did not process them.",
+        more="Members share the partitions. What the client's system has taken is committed every second; records that "
+        "were under way when a connection breaks may come again, or be lost for a client that did not process them.",
         handler=stream,
         parameters=(names.GROUP, names.TOPIC, names.FORM),
         answers={200: Answer(help="Events: each `data` is a record.", content_type=EVENTS, shape=RECORD)},

@@ -227,3 +227,25 @@ _KINDS: Final = {code: kind for kind, codes in _CODES.items() for code in codes}
 
 def kind_of_error(error: Error) -> Kind:
     return _KINDS[error]
+
+
+def all_kinds() -> list[Kind]:
+    return [one for one in globals().values() if isinstance(one, Kind)]
+
+
+# Of errors that the server finds before any operation: what the statuses mean there.
+_BY_STATUS: Final = {
+    400: INVALID,
+    403: FORBIDDEN,
+    404: NO_ROUTE,
+    405: NO_METHOD,
+    413: TOO_LARGE,
+    415: WRONG_TYPE,
+    429: BUSY,
+    501: UNSUPPORTED,
+    503: UNAVAILABLE,
+}
+
+
+def kind_of_status(status: int) -> Kind:
+    return _BY_STATUS.get(status, INVALID if status < 500 else UNEXPECTED)

@@ -48,7 +48,10 @@ PAGE: Final = Parameter(
     name="limit", shape=Whole(least=1, most=REST_PAGE_MAX), default=REST_PAGE_MAX, help="The most names of the answer."
 )
 AFTER: Final = Parameter(
-    name="after", shape=Text(max_chars=TOPIC_NAME_MAX_CHARS), default="", help="Begin after this name: `next` of before."
+    name="after",
+    shape=Text(max_chars=TOPIC_NAME_MAX_CHARS),
+    default="",
+    help="Begin after this name: `next` of before.",
 )
 PREFIX: Final = Parameter(
     name="prefix", shape=Text(max_chars=TOPIC_NAME_MAX_CHARS), default="", help="Only names that begin with this."

@@ -5,6 +5,7 @@ document (`openapi`). So what is documented is what is checked.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tailrace.doors.http.rest.schema import Shape
@@ -14,7 +15,6 @@ from tailrace.model.limits import REST_BODY_MAX_BYTES
 if TYPE_CHECKING:
     from tailrace.doors.http.rest.service import Service
 
-NOTHING: Final[Mapping[str, Any]] = {}
 JSON: Final = "application/json"
 PROBLEM_JSON: Final = "application/problem+json"
 BYTES: Final = "application/octet-stream"
@@ -61,7 +61,6 @@ class Call:
     raw: bytes | None = None  # a body that is taken as it is
     raw_type: str = ""
     principal: str
-    target: str = ""  # path and query as they came, for a redirect
 
 
 @frozen
@@ -70,7 +69,7 @@ class Reply:
     body: Any = None  # written as JSON
     raw: bytes | None = None
     content_type: str = JSON
-    headers: Mapping[str, str] = NOTHING
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @frozen

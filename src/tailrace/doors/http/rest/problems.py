@@ -15,10 +15,12 @@ from typing import Any, Final
 
 from tailrace.client.faults import (
     AssignmentLost,
+    Busy,
     ClientError,
     ConnectionLost,
     NoSuchPartition,
     NotAcknowledged,
+    OutcomeUnknown,
     Refused,
     SecurityRefused,
     Unavailable,
@@ -27,6 +29,7 @@ from tailrace.client.faults import (
 )
 from tailrace.client.producer import NotWritten
 from tailrace.client.producers import TooManyProducers
+from tailrace.client.taking import TooManyTakers
 from tailrace.doors.http.rest.kinds import (
     BUSY,
     CONFLICT,
@@ -115,7 +118,9 @@ def _of_client(error: ClientError) -> Problem:
             return Problem(UNSUPPORTED, detail)
         case SecurityRefused() | WrongCluster():
             return Problem(UPSTREAM_LOGIN, detail)
-        case TooManyProducers():
+        case OutcomeUnknown():
+            return Problem(UNCERTAIN, detail)
+        case TooManyProducers() | TooManyTakers() | Busy():
             return Problem(BUSY, detail)
         case ConnectionLost() | Unavailable() | ClientError():
             return Problem(UNAVAILABLE, detail)

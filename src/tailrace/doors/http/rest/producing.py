@@ -40,7 +40,9 @@ WRITTEN: Final = Object(
 KEY: Final = Parameter(
     name="key", shape=Text(max_chars=10_000), help="The key, as text, of a record whose value is the body."
 )
-AT: Final = Parameter(name="partition", shape=names.PARTITION, help="The partition of a record whose value is the body.")
+AT: Final = Parameter(
+    name="partition", shape=names.PARTITION, help="The partition of a record whose value is the body."
+)
 IDEMPOTENCY_KEY: Final = Parameter(
     name="idempotency-key",
     place="header",

@@ -10,6 +10,7 @@ record can carry.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from typing import Any, Final, Protocol
 
 from tailrace.model.frozen import frozen
@@ -20,7 +21,6 @@ INT64_MAX: Final = 2**63 - 1
 INT32_MAX: Final = 2**31 - 1
 DIGITS: Final = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 BOOLEANS: Final[Mapping[str, bool]] = {"true": True, "false": False}
-NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class Invalid(Exception):
@@ -213,7 +213,7 @@ class Object:
 
     fields: Mapping[str, Shape]
     optional: tuple[str, ...] = ()
-    defaults: Mapping[str, Any] = NOTHING  # of optional fields; one without a default stays away
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # of optional fields; one without a default stays away
     help: str = ""
     name: str = ""  # in the components of the document; "": it stands where it is used
 

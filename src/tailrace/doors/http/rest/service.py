@@ -4,37 +4,27 @@ The state in here is not worth keeping: when the process ends, brokers give back
 they committed; clients see a connection that breaks, and ask again, at any broker.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from tailrace.client.cluster import Cluster
 from tailrace.client.producers import Producers
+from tailrace.client.taking import Takers
 from tailrace.doors.http.rest.kinds import BUSY
-from tailrace.doors.http.rest.locks import QueueMembers
+from tailrace.doors.http.rest.locks import Locks
 from tailrace.doors.http.rest.once import OnceUnderWay
 from tailrace.doors.http.rest.problems import Problem
-from tailrace.model.addresses import Address
-from tailrace.model.ids import BrokerId
+from tailrace.doors.upstream import Upstream
 from tailrace.model.limits import REST_STREAMS_MAX
 from tailrace.ports import Ports
-
-
-class Upstream(Protocol):
-    """The cluster that is served, as far as the REST API needs it."""
-
-    cluster: Cluster
-    producers: Producers
-    broker_id: BrokerId | None
-
-    async def endpoints(self, listener: str) -> Mapping[BrokerId, Address]: ...
 
 
 class Service:
     def __init__(self, upstream: Upstream, ports: Ports) -> None:
         self.upstream = upstream
         self.ports = ports
-        self.queues = QueueMembers(upstream.cluster, ports, upstream.broker_id)
+        self.locks = Locks(ports, upstream.broker_id)
+        self.openapi = b""  # the document, once it was asked for
         self._once = OnceUnderWay()
         self._streams = 0
 
@@ -45,6 +35,11 @@ class Service:
     @property
     def producers(self) -> Producers:
         return self.upstream.producers
+
+    @property
+    def takers(self) -> Takers:
+        takers: Takers = self.upstream.takers
+        return takers
 
     @contextmanager
     def stream(self) -> Iterator[None]:
@@ -65,6 +60,3 @@ class Service:
             yield
         finally:
             self._once.end(name)
-
-    async def close(self) -> None:
-        await self.queues.close()

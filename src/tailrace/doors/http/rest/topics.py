@@ -280,7 +280,8 @@ OPERATIONS: Final = (
         handler=change,
         parameters=(names.TOPIC,),
         body=Body(
-            shape=Object(fields={"partitions": Whole(least=1, most=PARTITIONS_PER_TOPIC_MAX)}), example={"partitions": 6}
+            shape=Object(fields={"partitions": Whole(least=1, most=PARTITIONS_PER_TOPIC_MAX)}),
+            example={"partitions": 6},
         ),
         answers={200: Answer(help="The topic.", shape=TOPIC)},
         problems=("no-such-topic",),
