@@ -108,6 +108,20 @@ MARKS_PER_CALL_MAX: Final = 1_000  # markers that a coordinator sends to one bro
 SHARE_STATES_PER_CALL_MAX: Final = 1_000  # share partitions whose state is written with one request between brokers
 SHARE_STATE_BATCHES_PER_CALL_MAX: Final = 100_000  # in such a request, with 28 bytes each; one partition may have more
 
+# The HTTP door
+HTTP_HEAD_MAX_BYTES: Final = 16 * KiB  # of a request: its target and its headers
+HTTP_HEADERS_MAX: Final = 100
+HTTP_PARAMETERS_MAX: Final = 100  # of a query or a form
+HTTP_BODY_MAX_BYTES: Final = 2 * MiB  # unless a route has a limit of its own; a message of 1 MiB fits as base64
+HTTP_BODIES_MAX_BYTES: Final = 256 * MiB  # of all requests together, from their first byte to their answer
+HTTP_PIPELINED_MAX: Final = 64  # requests of a connection that wait for their turn; then reading pauses
+HTTP_HEAD_MAX_S: Final = 10  # from the first byte of a request to the end of its head, and before the first request
+HTTP_BODY_MAX_S: Final = 60  # from the end of the head to the end of the body
+HTTP_IDLE_MAX_S: Final = 60  # between two requests
+HTTP_UNREAD_MAX_S: Final = 60  # for which a client may read nothing of its answer
+HTTP_UNSENT_MAX_BYTES: Final = 256 * KiB  # of answers in a connection's write buffer; beyond it, streams pause
+HTTP_LINGER_MAX_S: Final = 2  # for a client to read the last answer, before the connection is closed
+
 # The REST API: parsing and writing JSON takes time on the loop, some 10 ms a MiB
 REST_BODY_MAX_BYTES: Final = 64 * KiB
 REST_PRODUCE_MAX_BYTES: Final = 2 * MiB  # a message of 1 MiB as base64 fits

@@ -1,7 +1,8 @@
 """Run one broker in this process: event loop, logging, signals and the ready line.
 
-The order matters: nothing is printed to standard output before clients can connect, and if the Kafka door cannot open
-its port, the node is stopped, so that the next start finds a cleanly closed data directory.
+The order matters: nothing is printed to standard output before clients can connect, and if a door cannot open its port,
+the node is stopped, so that the next start finds a cleanly closed data directory. At a stop the client doors go first:
+what their callers have asked for goes through the Kafka door.
 """
 
 import asyncio
@@ -12,20 +13,24 @@ import resource
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tailrace.broker.certificates import uses_tls
 from tailrace.broker.later_release import LaterRelease
 from tailrace.broker.node import CannotStart, Node
 from tailrace.broker.starting import Startup
 from tailrace.cli.failure import Failed
-from tailrace.doors.door import CannotListen, Door, open_doors
+from tailrace.doors.client_doors import CannotOpen, asked_for, check_can_open, make_doors, stop_doors
+from tailrace.doors.door import CannotListen, ClientDoor, Door, open_doors
 from tailrace.doors.kafka import KafkaDoor
 from tailrace.log.directory.state_file import Unreadable
 from tailrace.model.addresses import Address
 from tailrace.model.listeners import KAFKA_LISTENER, PEER_LISTENER
 from tailrace.model.settings import Settings
 from tailrace.ports import system_ports
+
+if TYPE_CHECKING:
+    from tailrace.doors.upstream import ClientHost
 
 T = TypeVar("T")
 
@@ -47,6 +52,10 @@ def run_broker(settings: Settings, *, until_eof: bool = False) -> int:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     _allow_many_descriptors()
     log_to_stderr(settings.log_level)
+    try:
+        check_can_open(settings)
+    except CannotOpen as error:
+        raise Failed(f"cannot start: {error}") from None
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(settings, until_eof))
     return 0
@@ -76,15 +85,16 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
         advice = UNREADABLE_ADVICE if isinstance(error.__cause__, Unreadable) else ""
         raise Failed(f"cannot start: {error}{advice}") from None
     try:
-        doors: list[Door] = [KafkaDoor(node)]
-        is_open = await _unless(stop.requested, _open(node, doors))  # may take long: it waits for the cluster
+        kafka, (client_host, client_doors) = KafkaDoor(node), _client_doors(node, stop.request)
+        is_open = await _unless(stop.requested, _open(node, [kafka, *client_doors]))  # long: it waits for the cluster
         if is_open:
             _spare_the_collector()
             reloading.begin(node.certificates.reload)
             _announce_ready(node, settings)
             await stop.requested.wait()
-            for door in doors:
-                door.close()
+            if client_host is not None:
+                await stop_doors(client_host, client_doors)
+            kafka.close()
     except (CannotListen, CannotStart) as error:
         raise Failed(f"cannot start: {error}") from None
     finally:
@@ -95,6 +105,16 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
             raise Failed(f"stopped: {failure}.")
         raise Failed(f"the broker failed and stopped: {failure!r}. The log above has the details.")
     logger.info("stopped")
+
+
+def _client_doors(node: Node, request_stop: Callable[[], None]) -> "tuple[ClientHost | None, list[ClientDoor]]":
+    """The doors other than Kafka's; nothing is imported for them if none is asked for."""
+    if not asked_for(node.settings):
+        return None, []
+    from tailrace.doors.in_broker import BrokerHost
+
+    host = BrokerHost(node, request_stop)
+    return host, make_doors(host)
 
 
 def _spare_the_collector() -> None:
