@@ -147,6 +147,23 @@ HTTP_LINGER_MAX_S: Final = 2  # for a client to read the last answer, before the
 assert DMQP_PAYLOAD_MAX_BYTES < DMQP_IN_FLIGHT_MAX_BYTES < DMQP_PAYLOADS_HELD_MAX_BYTES
 assert GRPC_RESPONSE_RECORDS_MAX_BYTES <= GRPC_FETCH_MAX_BYTES < GRPC_MESSAGE_MAX_BYTES < GRPC_HELD_MAX_BYTES
 assert GRPC_CONSUMERS_MAX < GRPC_CALLS_MAX
+# The REST API: parsing and writing JSON takes time on the loop, some 10 ms a MiB
+REST_BODY_MAX_BYTES: Final = 64 * KiB
+REST_PRODUCE_MAX_BYTES: Final = 2 * MiB  # a message of 1 MiB as base64 fits
+REST_RECORDS_MAX: Final = 1_000  # of one request or answer
+REST_HEADERS_MAX: Final = 1_000  # of one record
+REST_JSON_MAX_DEPTH: Final = 64  # of a JSON value in a record
+REST_WAIT_MAX_MS: Final = 60_000  # of a long poll
+REST_READ_MAX_BYTES: Final = 4 * MiB  # of one partition in one answer
+REST_STREAMS_MAX: Final = 1_000  # live tails and group streams of a door
+REST_TAIL_PARTITIONS_MAX: Final = 500  # of one stream: the id of an event, a header later, has some 15 bytes for each
+REST_OFFSETS_MAX: Final = 1_000  # that one request commits or resets
+REST_PAGE_MAX: Final = 1_000  # topics, groups or queues in one answer
+REST_TAKE_MAX: Final = 100  # messages of a queue that one request takes
+REST_IDEMPOTENCY_KEY_MAX_CHARS: Final = 255
+REST_ONCE_MAX: Final = 100  # requests with idempotency keys that a door serves at the same time
+REST_LOCKS_MAX: Final = 20_000  # messages of all queues that clients of a door have taken and not settled
+
 assert RECORD_BATCH_MAX_BYTES < FRAME_MAX_BYTES
 assert ADMITTED_OPEN_MAX_BYTES < RECOMPRESSED_MAX_BYTES < DECOMPRESSED_MAX_BYTES
 assert 2 * GiB > DECODED_RUN_MAX_BYTES + DECOMPRESSED_MAX_BYTES + FRAME_MAX_BYTES  # positions in a run have 32 bits
