@@ -1,7 +1,7 @@
 """A broker with a Kafka door and a DMQP door inside the test's own event loop, and clients that speak raw DMQP."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -121,6 +121,6 @@ async def serving(folder: Path, **settings: Any) -> AsyncIterator[Served]:
         await node.stop()
 
 
-def with_door(**settings: Any) -> Any:
+def with_door(**settings: Any) -> Callable[[Callable[[Served], Awaitable[None]]], Callable[[Path], None]]:
     """A test that gets a fresh broker with a DMQP door."""
     return given(lambda folder: serving(folder, **settings))

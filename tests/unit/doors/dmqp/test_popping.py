@@ -46,11 +46,11 @@ async def test_every_message_of_every_shard_comes_out_and_shards_are_in_order(se
 @with_door(dmqp_shards=1)
 async def test_one_shard_is_in_order(served: Served) -> None:
     client = await served.client()
-    for number in range(200):
+    for number in range(60):
         client.send(Method.PUSH, 0, b"%d" % number)
-    for _ in range(200):
+    for _ in range(60):
         assert (await client.answer()).status is Status.OK
-    assert await popped(client) == [b"%d" % number for number in range(200)]
+    assert await popped(client) == [b"%d" % number for number in range(60)]
 
 
 @with_door()
@@ -82,9 +82,9 @@ async def test_topics_are_isolated(served: Served) -> None:
 @with_door()
 async def test_two_clients_that_pop_at_once_never_get_the_same_message(served: Served) -> None:
     pusher = await served.client()
-    for number in range(120):
+    for number in range(60):
         pusher.send(Method.PUSH, 0, b"%d" % number)
-    for _ in range(120):
+    for _ in range(60):
         await pusher.answer()
 
     async def take_all(client: Client) -> list[bytes]:
@@ -98,7 +98,7 @@ async def test_two_clients_that_pop_at_once_never_get_the_same_message(served: S
 
     clients = [await served.client() for _ in range(4)]
     shares = await asyncio.gather(*map(take_all, clients))
-    assert sorted(int(one) for share in shares for one in share) == list(range(120))
+    assert sorted(int(one) for share in shares for one in share) == list(range(60))
 
 
 @with_door()
