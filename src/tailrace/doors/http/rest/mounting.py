@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from tailrace.doors.http.errors import Problem as ServerProblem
 from tailrace.doors.http.messages import Request, Response, Stream
-from tailrace.doors.http.routes import Api, Handler, Route
-
 from tailrace.doors.http.rest import bodies
 from tailrace.doors.http.rest.kinds import WRONG_TYPE, kind_of_status
 from tailrace.doors.http.rest.operation import (
@@ -28,6 +26,7 @@ from tailrace.doors.http.rest.operations import OPERATIONS
 from tailrace.doors.http.rest.problems import Problem, invalid, problem_of
 from tailrace.doors.http.rest.schema import Invalid, shown
 from tailrace.doors.http.rest.service import Service
+from tailrace.doors.http.routes import Api, Handler, Route
 from tailrace.doors.upstream import Upstream
 from tailrace.ports import Ports
 
