@@ -3,3 +3,7 @@
 `server` and `connection` are the protocol, `incoming` its bounds, `origins` which web pages are refused; `routes` and
 `messages` are what an API is made of; `errors` gives every fault a status.
 """
+
+from tailrace.doors.http.door import HttpDoor
+
+__all__ = ["HttpDoor"]

@@ -121,6 +121,7 @@ class HttpConnection(asyncio.Protocol):
         self._serve_next()
 
     def data_received(self, data: bytes) -> None:
+        self._server.counters.received_bytes += len(data)
         if self._deaf:
             return
         if self._reading_paused:
@@ -311,6 +312,8 @@ class HttpConnection(asyncio.Protocol):
         self._answered(incoming, closes)
 
     def _head(self, incoming: Incoming, status: int, headers: Any, fixed: str, closes: bool) -> bytes:
+        self._server.counters.requests += 1
+        self._server.counters.failed += status >= 400
         connection = CLOSE if closes else KEEP_ALIVE if incoming.version == "1.0" else ""
         lines = f"{self._server.standing_headers()}{connection}{fixed}"
         return head_of(status, headers, lines) + b"\r\n"
@@ -362,6 +365,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _write(self, data: bytes) -> None:
         if self._transport is not None:
+            self._server.counters.sent_bytes += len(data)
             self._transport.write(data)
 
     def _answered(self, incoming: Incoming, closes: bool) -> None:

@@ -12,10 +12,8 @@ from typing import Final
 from tailrace.client.faults import (
     AssignmentLost,
     ClientError,
-    ConnectionLost,
-    NotAcknowledged,
+    OutcomeUnknown,
     Refused,
-    Unavailable,
     Unsupported,
 )
 from tailrace.model.faults import Fault
@@ -99,9 +97,8 @@ def _client_problem(error: ClientError) -> Problem:
         return Problem(status=501, detail=str(error), kind="unsupported_by_broker")
     if isinstance(error, AssignmentLost):
         return Problem(status=409, detail=str(error), kind="assignment_lost")
-    kind = "outcome_unknown" if isinstance(error, NotAcknowledged) or may_be_written(error) else "unavailable"
-    if isinstance(error, Unavailable | ConnectionLost):
-        kind = "unavailable"
+    is_unknown = isinstance(error, OutcomeUnknown) or may_be_written(error)
+    kind = "outcome_unknown" if is_unknown else "unavailable"
     return Problem(status=503, detail=str(error), kind=kind, retry_after_s=RETRY_AFTER_S)
 
 

@@ -14,6 +14,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Final
 
+from tailrace.doors.door import DoorCounters
 from tailrace.doors.http.connection import HttpConnection
 from tailrace.doors.http.errors import RETRY_AFTER_S, Problem
 from tailrace.doors.http.messages import Response
@@ -50,6 +51,7 @@ class HttpServer:
         self.is_open = False  # while False, requests wait
         self.is_stopping = False
         self.body_bytes = 0  # of all requests that are not answered yet
+        self.counters = DoorCounters()
         self.full = Problem(
             status=503,
             detail=f"requests of more than {HTTP_BODIES_MAX_BYTES} bytes are being received; try again",
@@ -84,12 +86,16 @@ class HttpServer:
 
     def opened(self, connection: HttpConnection) -> None:
         self._connections[connection] = None
+        self.counters.connections += 1
+        self.counters.accepted += 1
         self._empty.clear()
         if self.is_stopping or len(self._connections) > self.options.connections_max:
             connection.abort()
 
     def closed(self, connection: HttpConnection) -> None:
-        self._connections.pop(connection, None)
+        if connection in self._connections:
+            del self._connections[connection]
+            self.counters.connections -= 1
         if not self._connections:
             self._empty.set()
 
