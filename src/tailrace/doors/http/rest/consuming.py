@@ -94,7 +94,12 @@ async def fetch(
         max_wait_ms=wait_ms, partition_max_bytes=max_bytes, response_max_bytes=REST_READ_MAX_BYTES
     )
     ends = await offsets_at(service.cluster, dict.fromkeys(starts, LATEST), committed=True)
-    if all(ends[one] == offset for one, offset in starts.items()) and not wait_s:
+    beyond = {one: offset for one, offset in starts.items() if offset > ends[one]}
+    if beyond:  # open transactions may be there
+        written = await offsets_at(service.cluster, dict.fromkeys(beyond, LATEST))
+        if any(offset > written[one] for one, offset in beyond.items()):
+            raise await _out_of_range(service.cluster, starts)
+    if not wait_s and all(ends[one] <= offset for one, offset in starts.items()):
         return [], dict(starts)
     is_expected = any(ends[one] > offset for one, offset in starts.items())
     async with Consumer(service.cluster, options) as consumer:
@@ -110,7 +115,7 @@ async def fetch(
 
 async def _out_of_range(cluster: Cluster, starts: Mapping[PartitionName, int]) -> Problem:
     first = await offsets_at(cluster, dict.fromkeys(starts, EARLIEST))
-    end = await offsets_at(cluster, dict.fromkeys(starts, LATEST), committed=True)
+    end = await offsets_at(cluster, dict.fromkeys(starts, LATEST))
     wrong = next((one for one in starts if not first[one] <= starts[one] <= end[one]), next(iter(starts)))
     why = f"{wrong.topic}-{wrong.partition} has offsets {first[wrong]} to {end[wrong]}, not {starts[wrong]}"
     return Problem(OUT_OF_RANGE, why, earliest=first[wrong], latest=end[wrong])

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from tailrace.doors.http.errors import Problem as ServerProblem
 from tailrace.doors.http.messages import Request, Response, Stream
-from tailrace.doors.http.routes import Api, Handler, Route
-
 from tailrace.doors.http.rest import bodies
 from tailrace.doors.http.rest.kinds import WRONG_TYPE, kind_of_status
 from tailrace.doors.http.rest.operation import (
@@ -28,11 +26,11 @@ from tailrace.doors.http.rest.operations import OPERATIONS
 from tailrace.doors.http.rest.problems import Problem, invalid, problem_of
 from tailrace.doors.http.rest.schema import Invalid, shown
 from tailrace.doors.http.rest.service import Service
+from tailrace.doors.http.routes import Api, Handler, Route
 from tailrace.doors.upstream import Upstream
 from tailrace.ports import Ports
 
 PREFIX: Final = "/v1"
-NO_STORE: Final = {"cache-control": "no-store"}
 DEFAULT_TYPE: Final = JSON  # of a body whose type the client does not name
 
 
@@ -65,7 +63,7 @@ def _handler(service: Service, operation: Operation) -> Handler:
                 raise
             return response_of(problem)
         if isinstance(done, Events):
-            return Stream(chunks=done.chunks, content_type=EVENTS, headers=NO_STORE, farewell=done.farewell)
+            return Stream(chunks=done.chunks, content_type=EVENTS, farewell=done.farewell)
         return _response(done)
 
     return handle
@@ -73,7 +71,7 @@ def _handler(service: Service, operation: Operation) -> Handler:
 
 def _response(done: Reply) -> Response:
     body = done.raw if done.raw is not None else b"" if done.body is None else bodies.write(done.body)
-    return Response(status=done.status, body=body, content_type=done.content_type, headers={**NO_STORE, **done.headers})
+    return Response(status=done.status, body=body, content_type=done.content_type, headers=done.headers)
 
 
 def response_of(problem: Problem) -> Response:
@@ -81,18 +79,15 @@ def response_of(problem: Problem) -> Response:
         status=problem.kind.status,
         body=bodies.write(problem.document()),
         content_type=PROBLEM_JSON,
-        headers={**NO_STORE, **problem.headers},
+        headers=problem.headers,
     )
 
 
 def render(problem: ServerProblem) -> Response:
     """An error that the server found before any operation, in the form of this API."""
     found = Problem(kind_of_status(problem.status), problem.detail)
-    document = found.document() | {"status": problem.status}
-    headers = dict(NO_STORE)
-    if problem.retry_after_s is not None:
-        headers["retry-after"] = str(problem.retry_after_s)
-    return Response(status=problem.status, body=bodies.write(document), content_type=PROBLEM_JSON, headers=headers)
+    body = bodies.write(found.document() | {"status": problem.status})
+    return Response(status=problem.status, body=body, content_type=PROBLEM_JSON)
 
 
 # Checking requests

@@ -248,6 +248,8 @@ async def take(service: Service, call: Call) -> Reply:
     queue, group = _queue(call)
     wanted = call.body
     service.locks.check_room(wanted["limit"])
+    if not service.cluster.map.has_topic(queue):
+        await _partitions(service, queue)
     taker: Taker = service.takers.of(group, queue, sets_up=False)
     first = await taker.take(wait_s=wanted["wait_ms"] / 1000)
     found = [] if first is None else [first]
@@ -450,7 +452,7 @@ OPERATIONS: Final = (
         parameters=(names.QUEUE, OF_GROUP, names.FORM),
         body=Body(shape=TAKE, example={"limit": 1, "wait_ms": 5000}),
         answers={200: Answer(help="The messages, perhaps none.", shape=TAKEN)},
-        problems=("no-such-topic", "too-many-requests"),
+        problems=("no-such-queue", "no-such-topic", "too-many-requests"),
     ),
     _settling("accept", "Accept a message: it is processed, and never delivered again.", accept),
     _settling("release", "Release a message: it is delivered again, unless it was delivered too often.", release),
