@@ -320,10 +320,12 @@ class Log:
         async with self.maintenance_lock:
             await truncation.truncate_to(self, offset)
 
-    async def start_over(self) -> None:
-        """Discard everything, including the damage: an empty log, to be refilled from the leader's log start on."""
+    async def start_over(self, *, keep_aside: bool = False) -> None:
+        """Discard everything, including the damage: an empty log, to be refilled from the leader's log start on.
+
+        `keep_aside`: the old files are kept in a folder aside until the log is refilled."""
         async with self.maintenance_lock, self._raising_horizon:
-            await refill.start_over(self)
+            await refill.start_over(self, keep_aside=keep_aside)
 
     async def refilled(self) -> None:
         """The refill is complete: the log has everything that its leader has."""

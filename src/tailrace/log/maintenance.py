@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tailrace.log.log import Log
 
 logger: Final = logging.getLogger(__name__)
+CLOSED: Final = "closed"
+DELETED: Final = "deleted"
 
 
 def is_checkpointed(log: "Log") -> bool:
@@ -229,7 +231,7 @@ async def _keep_producers(log: "Log", base: int) -> None:
 
 async def close(log: "Log") -> RecoveryPoint | None:
     point = await checkpoint(log)
-    log.refusal = log.refusal or "closed"
+    log.refusal = log.refusal or CLOSED
     log.can_checkpoint = False
     for segment in log.segments:
         segment.file.close()
@@ -237,7 +239,7 @@ async def close(log: "Log") -> RecoveryPoint | None:
 
 
 async def delete(log: "Log") -> None:
-    log.refusal = "deleted"
+    log.refusal = DELETED
     log.can_checkpoint = False
     log.syncer.abandon(OSError(f"{log.folder} is deleted"))
     for segment in log.segments:

@@ -350,6 +350,10 @@ class HostedPartitions:
             await self.may_not_vote.store()
             await log.start_over()
 
+    async def losing_log(self, partition: Partition) -> None:
+        self.may_not_vote.add(partition.key)
+        await self.may_not_vote.store()
+
     def repaired(self, partition: Partition) -> None:
         self._quorums.spawn(self._repaired(partition))
 
