@@ -123,6 +123,7 @@ class Settings:
     fsync: Fsync = setting("fsync", "always", "When data is synced to disk: always (before it is acknowledged), at an interval, or never by the broker.", flag="--fsync", **one_of("always", "interval", "never"))
     fsync_interval_ms: int = setting("fsync.interval.ms", 1000, "How often data is synced to disk with fsync=interval.", **between(1, NEVER_MS))
     log_checkpoint_interval_ms: int = setting("log.flush.offset.checkpoint.interval.ms", 60_000, "How often recovery points are written; after a crash, the log is checked from there.", **between(100, NEVER_MS))
+    log_checkpoint_interval_bytes: int = setting("log.flush.offset.checkpoint.interval.bytes", 256 * MiB, "After how many appended bytes recovery points are written, even if the interval has not passed; each batch counts as 4 KiB more than it has. So a start after a crash checks little more than this.", **between(MiB, NEVER_MS))
     log_retention_check_interval_ms: int = setting("log.retention.check.interval.ms", 300_000, "How often the broker looks for segments to delete.", **between(1, NEVER_MS))
 
     auto_create_topics_enable: bool = setting("auto.create.topics.enable", True, "Create a topic when a client requests one that does not exist.")
