@@ -109,7 +109,7 @@ BARE_PACKAGES: Final = ("os", "os.path")  # importing them is allowed; each name
 
 
 def bypasses_ports(source: Source) -> list[Finding]:
-    if source.room not in ROOMS_ON_PORTS or not source.is_python:
+    if source.room not in ROOMS_ON_PORTS:
         return []
     hits = dict.fromkeys([*_imports(source.nodes), *_names(source.nodes), *_calls(source.nodes)])
     remedy = "Of the rooms of a broker, only ports/ may do this: take it from the Ports value, {port}."
