@@ -41,6 +41,7 @@ from tailrace.model.frozen import frozen
 from tailrace.model.ids import PartitionName, TopicPartition
 from tailrace.wire.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
 
+LOCKED_WAIT_MS: Final = 50  # how long a broker holds a request, and its connection, until another taker is done
 CALLERS_MAX: Final = 1_000  # of one taker that ask at a time, where several messages of a partition may be locked
 
 
@@ -62,7 +63,6 @@ class TooManyTakers(ClientError):
 
 class _Seen(Enum):
     EMPTY = auto()  # every partition was asked
-    LOCKED = auto()  # there are messages, which other takers have
     OURS = auto()  # there may be messages, behind those that other callers of this taker have
 
 
@@ -249,27 +249,33 @@ class Taker:
         while True:
             asked_at = self._driver.now()
             try:
-                found = await self._try(number)
+                seen = await self._try(number)
+                found = await self._wait_for(seen, call) if isinstance(seen, PartitionName) else seen
             except (Retry, Refused) as failure:
                 gate.problem = str(failure)
                 call.failed(failure, self._driver.now(), self._takers.limits.retry_s, self._cluster.limits.unknown_s)
-                await self._driver.sleep(pause_s)
+                left_s = pause_s
             else:
                 call.failing_since = gate.problem = None
                 if isinstance(found, Message) or found is _Seen.OURS:
                     return found
+                if found is None:
+                    continue
                 now = self._driver.now()
-                if found is _Seen.EMPTY:
-                    gate.is_empty(asked_at, now)
-                    left_s = call.gives_up_at - now
-                    if left_s <= 0:
-                        return None
-                else:
-                    left_s = call.locked_until - now
-                    if left_s <= 0:
-                        raise self._busy(None)
-                await self._driver.sleep(min(pause_s, left_s))
+                gate.is_empty(asked_at, now)
+                left_s = call.gives_up_at - now
+                if left_s <= 0:
+                    return None
+            await self._driver.sleep(min(pause_s, left_s))
             pause_s = min(2 * pause_s, self._takers.limits.pause_max_s)
+
+    async def _wait_for(self, place: PartitionName, call: "_Call") -> Message | None:
+        """Let the leader wait shortly until another taker is done: it serves those that wait in order."""
+        left_s = call.locked_until - self._driver.now()
+        if left_s <= 0:
+            raise self._busy(None)
+        ((address, wanted),) = (await self._by_leader([place])).items()
+        return await self._take_from(address, wanted, min(int(1000 * left_s) + 1, LOCKED_WAIT_MS))
 
     def _busy(self, problem: str | None) -> Busy | Unavailable:
         if problem is not None:
@@ -285,42 +291,46 @@ class Taker:
             return int(number not in held)
         return max(1, len(self._cluster.map.partitions(self.topic))) - len(held)
 
-    async def _try(self, number: int | None) -> Message | _Seen:
-        """Ask all leaders, one after the other, so that no more than one message is locked."""
+    async def _try(self, number: int | None) -> Message | _Seen | PartitionName:
+        """Ask all leaders, one after the other, so that no more than one message is locked. A partition: its next
+        message is locked by another taker."""
         prepared = await self._prepared()
         self._has_one_lock = prepared.one_lock
         places = await self._partitions(number)
         self._turn += 1
-        failure: Exception | None = None
+        failure: Retry | Refused | None = None
         for address, wanted in (await self._by_leader(places)).items():
-            if address is None:
-                failure = failure or Retry(f"{self.topic} has a partition without a leader")
-                continue
-            session = self._session(address)
             try:
-                message = await session.take(wanted)
+                message = await self._take_from(address, wanted)
             except (Retry, Refused) as error:
-                self._note(error)
+                if isinstance(error, Refused) and not error.retriable:
+                    raise
                 failure = failure or error
             else:
                 if message is not None:
-                    self._held[message] = session
                     return message
         if failure is not None:
             raise failure
-        if prepared.one_lock and any(message.partition in places for message in self._held):
+        if not prepared.one_lock:
+            return _Seen.EMPTY
+        if any(message.partition in places for message in self._held):
             return _Seen.OURS
-        if prepared.one_lock and await self._takers.unfinished.is_any(self.group, places):
-            return _Seen.LOCKED
-        return _Seen.EMPTY
+        return await self._takers.unfinished.any_of(self.group, places) or _Seen.EMPTY
 
-    def _note(self, error: Retry | Refused) -> None:
-        if isinstance(error, Refused):
-            if not error.retriable:
-                raise error
-            if error.error in UNKNOWN:  # the topic was made again, or the group deleted
+    async def _take_from(self, address: Address | None, wanted: Wanted, wait_ms: int = 0) -> Message | None:
+        if address is None:
+            raise Retry(f"partition {wanted[0].partition} of {self.topic} has no leader")
+        session = self._session(address)
+        try:
+            message = await session.take(wanted, wait_ms)
+        except Refused as refused:
+            if refused.error in UNKNOWN:  # the topic was made again, or the group deleted
                 self._takers.preparation.forget(self.group, self.topic)
                 self._cluster.map.updated_at.pop(self.topic, None)
+            raise
+        if message is not None:
+            self._held[message] = session
+        return message
 
     async def _by_leader(self, places: Sequence[PartitionName]) -> dict[Address | None, Wanted]:
         """Whom to ask for what, first the leader of another partition each time; None: those without a leader."""

@@ -6,6 +6,7 @@ offsets; what is shown then is the first message from the start on, though it ma
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Final
 
 from tailrace.client.cluster import Cluster
 from tailrace.client.consumer import Received
@@ -19,7 +20,7 @@ from tailrace.model.limits import MiB
 from tailrace.records.opened import open_batch
 from tailrace.wire.errors import Error
 
-PIECE_BYTES = 1 * MiB
+PIECE_BYTES: Final = 1 * MiB
 
 Offsets = dict[PartitionName, ShareOffsets]
 
@@ -39,11 +40,13 @@ class Unfinished:
         async for found in self._first(places, offsets):
             yield found
 
-    async def is_any(self, group: str, places: Sequence[PartitionName]) -> bool:
-        """Whether there is a message that is not finished, and perhaps locked."""
+    async def any_of(self, group: str, places: Sequence[PartitionName]) -> PartitionName | None:
+        """A partition with a message that is not finished, and perhaps locked."""
         offsets = await share_group_offsets(self._cluster, group)
         doubtful = [one for one in places if one not in offsets or offsets[one].lag != 0]
-        return any([True async for _ in self._first(doubtful, offsets)])
+        async for found in self._first(doubtful, offsets):
+            return found.partition
+        return None
 
     async def count(self, group: str, places: Collection[PartitionName], *, in_order: bool) -> int:
         """The messages that are not finished. If they need not be finished in order (`in_order`), offsets behind the
