@@ -1,4 +1,4 @@
-"""DMQP while simulated brokers crash and networks break: nothing comes out twice, and what was acknowledged is there."""
+"""DMQP while simulated brokers crash and networks break: acknowledged messages come out, and none comes out twice."""
 
 import pytest
 
