@@ -158,5 +158,4 @@ def test_the_gateway_serves_dmqp_in_front_of_a_cluster(tmp_path: Path) -> None:
                 assert client.pop(1) is None
         finally:
             gateway.terminate()
-            gateway.wait(60)
-            gateway.stdout.close()
+            gateway.communicate(timeout=60)
