@@ -3,12 +3,14 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from compat.dmqp import dmqp_client
+from tailrace.testing import Broker
 from tests.interop.dmqp_server import COMPAT, ENVIRONMENT, partition
 
 ENODATA, EMSGSIZE = 61, 90
@@ -138,3 +140,22 @@ def test_the_shell_of_docker_sh_has_the_programs(tmp_path: Path) -> None:
         assert done.stdout.split()[-1] == str(COMPAT)
     misused = subprocess.run([str(COMPAT / "scripts" / "docker.sh"), "--help"], capture_output=True, check=False)
     assert misused.returncode == 2
+
+
+def test_the_gateway_serves_dmqp_in_front_of_a_cluster(tmp_path: Path) -> None:
+    with Broker(fsync="never") as broker:
+        line = [sys.executable, "-m", "tailrace", "gateway", "--upstream", broker.bootstrap, "--dmqp-port", "0"]
+        gateway = subprocess.Popen(line, cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+        try:
+            assert gateway.stdout is not None
+            ready = dict(part.split("=") for part in gateway.stdout.readline().split()[1:])
+            port = int(ready["dmqp"].rpartition(":")[2])
+            certificate = str(tmp_path / "tailrace-gateway" / "dmqp-certificate.pem")
+            with dmqp_client.Client("127.0.0.1", port, ca_file=certificate) as client:
+                client.push(1, b"through the gateway")
+                found = [client.peek(1), client.pop(1)]
+                assert [one and one.payload for one in found] == [b"through the gateway"] * 2
+                assert client.pop(1) is None
+        finally:
+            gateway.terminate()
+            gateway.communicate(timeout=60)

@@ -43,8 +43,10 @@ class DmqpConnection(asyncio.BufferedProtocol):
         self._answers = AnswerQueue()
         self._rest = b""  # was read, and waits until fewer requests are in flight
         self._waiting: deque[tuple[Place, Request]] = deque()  # not begun yet, in request order
-        # PUSHes that are not acknowledged, each with the timestamp of its message in seconds
-        self._writing: deque[tuple[Place, asyncio.Future[Written], int]] = deque()
+        self._pushes = 0  # that are not acknowledged
+        self._writing: deque[tuple[PushUnderWay, asyncio.Future[Written]]] = (
+            deque()
+        )  # of these, what is at the producer
         self._written = asyncio.Event()  # set while no PUSH is under way
         self._written.set()
         self._writable = asyncio.Event()  # set while the client reads its responses
@@ -150,6 +152,8 @@ class DmqpConnection(asyncio.BufferedProtocol):
             self._answer(place, refusal)
         elif door.is_closing:
             self._answer(place, Status.EAGAIN)
+        elif request.method == Method.PUSH and self._task is None:
+            self._push(place, request)
         else:
             self._waiting.append((place, request))
             if self._task is None:
@@ -193,58 +197,46 @@ class DmqpConnection(asyncio.BufferedProtocol):
         try:
             while self._waiting:
                 if self._waiting[0][1].method == Method.PUSH:
-                    await self._push(*self._next_pushes())
-                else:
-                    await self._written.wait()
-                    await self._writable.wait()
-                    if self._waiting:
-                        await self._read_one(*self._waiting.popleft())
-                self._flush()
+                    self._push(*self._waiting.popleft())
+                    continue
+                await self._written.wait()
+                await self._writable.wait()
+                if self._waiting:
+                    await self._read_one(*self._waiting.popleft())
+                    self._flush()
         finally:
             self._task = None
 
-    def _next_pushes(self) -> tuple[int, list[tuple[Place, bytes]]]:
-        """The PUSHes at the front that are for the same topic."""
-        topic_id = self._waiting[0][1].topic_id
-        found = []
-        while self._waiting and self._waiting[0][1].method == Method.PUSH and self._waiting[0][1].topic_id == topic_id:
-            place, request = self._waiting.popleft()
-            if place.response is None:
-                found.append((place, request.payload))
-        return topic_id, found
+    def _push(self, place: Place, request: Request) -> None:
+        if place.response is None:
+            self._pushes += 1
+            self._written.clear()
+            self._door.queues.push(request.topic_id, PushUnderWay(self, place, request.payload, self._clock.wall_ms()))
 
-    async def _push(self, topic_id: int, pushes: list[tuple[Place, bytes]]) -> None:
-        """Hand messages to the producer, all to one shard; the responses follow when they are written."""
-        timestamp_ms = self._clock.wall_ms()
-        places = iter(pushes)
+    def push_begun(self, push: "PushUnderWay", written: "asyncio.Future[Written]") -> None:
+        self._writing.append((push, written))
+        if len(self._writing) == 1:
+            written.add_done_callback(self._acknowledged)
 
-        def begun(written: "asyncio.Future[Written]") -> None:
-            self._writing.append((next(places)[0], written, timestamp_ms // MILLISECONDS))
-            if len(self._writing) == 1:
-                self._written.clear()
-                written.add_done_callback(self._acknowledged)
-
-        try:
-            await self._door.queues.push(topic_id, [payload for _, payload in pushes], timestamp_ms, begun)
-        except Exception as error:
-            status = status_of(error)
-            for place, _ in places:  # those that were not begun
-                self._answer(place, status)
+    def push_failed(self, push: "PushUnderWay", error: Exception) -> None:
+        self._push_answered(push, status_of(error))
+        self._flush()
 
     def _acknowledged(self, _: object) -> None:
-        """The first PUSH under way was written or has failed, and maybe those behind it."""
+        """The first PUSH at the producer was written or has failed, and maybe those behind it."""
         while self._writing and self._writing[0][1].done():
-            place, written, timestamp = self._writing.popleft()
+            push, written = self._writing.popleft()
             error = written.exception()
-            if error is None:
-                self._answer(place, Status.OK, timestamp)
-            else:
-                self._answer(place, status_of(error))
+            self._push_answered(push, Status.OK if error is None else status_of(error))
         if self._writing:
             self._writing[0][1].add_done_callback(self._acknowledged)
-        else:
-            self._written.set()
         self._flush()
+
+    def _push_answered(self, push: "PushUnderWay", status: Status) -> None:
+        self._pushes -= 1
+        if not self._pushes:
+            self._written.set()
+        self._answer(push.place, status, push.timestamp_ms // MILLISECONDS if status is Status.OK else 0)
 
     async def _read_one(self, place: Place, request: Request) -> None:
         """Serve a POP, PEEK or PEEK_TIMESTAMP."""
@@ -360,3 +352,24 @@ class DmqpConnection(asyncio.BufferedProtocol):
             transport.abort()  # the client does not read: do not wait for it
         elif self._linger is None:
             self._linger = asyncio.get_running_loop().call_later(LINGER_MAX_S, transport.abort)
+
+
+class PushUnderWay:
+    """A message on its way to the log."""
+
+    __slots__ = ("_connection", "payload", "place", "timestamp_ms")
+
+    def __init__(self, connection: DmqpConnection, place: Place, payload: bytes, timestamp_ms: int) -> None:
+        self._connection = connection
+        self.place = place
+        self.payload = payload
+        self.timestamp_ms = timestamp_ms
+
+    def is_awaited(self) -> bool:
+        return self.place.response is None
+
+    def begun(self, written: "asyncio.Future[Written]") -> None:
+        self._connection.push_begun(self, written)
+
+    def failed(self, error: Exception) -> None:
+        self._connection.push_failed(self, error)

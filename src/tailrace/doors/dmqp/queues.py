@@ -1,7 +1,8 @@
 """PUSH, POP and PEEK, as a client of the log does them.
 
-PUSH appends through an idempotent producer with acks=all: its future is done when the message is durable. PUSHes of a
-connection that arrive together go to one shard, the next ones to the next shard that has a leader.
+PUSH appends through an idempotent producer with acks=all: its future is done when the message is durable. There is a
+task for each topic that is pushed to: what all connections push in one turn of the loop goes to one shard, as one
+batch, and what comes next to the next shard that has a leader.
 
 POP takes one message through the share group of its topic, which locks one message of a shard at a time, and accepts
 it. Only when the acceptance is durable does the message leave: so it is never delivered twice, and messages of a shard
@@ -11,8 +12,8 @@ shows the message that the next POP through this door takes, unless another clie
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from tailrace.doors.dmqp.statuses import NotAwaited, TooLargeToSend
 from tailrace.doors.dmqp.topics import Topics, group_of
@@ -35,26 +36,68 @@ class Stored(NamedTuple):
     payload: bytes
 
 
+class Push(Protocol):
+    """A message that a client pushes."""
+
+    @property
+    def payload(self) -> bytes: ...
+
+    @property
+    def timestamp_ms(self) -> int: ...
+
+    def is_awaited(self) -> bool:
+        """Whether the client was not told anything yet."""
+
+    def begun(self, written: "asyncio.Future[Written]") -> None: ...
+
+    def failed(self, error: Exception) -> None: ...
+
+
 class Queues:
     def __init__(self, upstream: "Upstream", topics: Topics) -> None:
         self._upstream = upstream
+        self._pushes: dict[int, list[Push]] = {}  # by topic id, what its task has not looked at yet
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._topics = topics
         self._last_shard: dict[str, int] = {}  # by topic, where the last messages were pushed to
         self._shown: dict[str, int] = {}  # by topic, the shard of the message that the last PEEK showed
 
-    async def push(
-        self,
-        topic_id: int,
-        payloads: Sequence[bytes],
-        timestamp_ms: int,
-        begun: Callable[["asyncio.Future[Written]"], None],
-    ) -> None:
-        """Append messages to one shard; `begun` is called for each with a future that is done when it is durable."""
-        name = await self._topics.open(topic_id)
-        shard = self._next_shard(name)
-        with self._upstream.producers.of(PRINCIPAL) as producer:
-            for payload in payloads:
-                begun(await producer.send(name, payload, partition=shard, timestamp_ms=timestamp_ms))
+    def push(self, topic_id: int, push: Push) -> None:
+        """Append a message: `push.begun` is called with a future that is done when it is durable, or `push.failed`."""
+        waiting = self._pushes.get(topic_id)
+        if waiting is not None:
+            waiting.append(push)
+            return
+        self._pushes[topic_id] = [push]
+        task = asyncio.get_running_loop().create_task(self._push_all(topic_id))
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+
+    async def _push_all(self, topic_id: int) -> None:
+        """Hand what has gathered to the producer, until there is nothing more."""
+        try:
+            while pushes := self._pushes[topic_id]:
+                self._pushes[topic_id] = []
+                await self._push_gathered(topic_id, pushes)
+        finally:
+            del self._pushes[topic_id]
+
+    async def _push_gathered(self, topic_id: int, pushes: list[Push]) -> None:
+        begun = 0
+        try:
+            name = await self._topics.open(topic_id)
+            shard = self._next_shard(name)
+            with self._upstream.producers.of(PRINCIPAL) as producer:
+                for push in pushes:
+                    if push.is_awaited():
+                        stamp = push.timestamp_ms
+                        push.begun(await producer.send(name, push.payload, partition=shard, timestamp_ms=stamp))
+                    else:
+                        push.failed(NotAwaited())
+                    begun += 1
+        except Exception as error:
+            for push in pushes[begun:]:
+                push.failed(error)
 
     def _next_shard(self, name: str) -> int:
         routes = self._upstream.cluster.map

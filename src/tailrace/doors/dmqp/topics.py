@@ -1,7 +1,8 @@
 """Topic ids and topics: id 7 is the topic `dmqp-7`, unless the setting `dmqp.topics` names another.
 
 The door creates a topic when the first message is pushed to it: with the shards of `dmqp.shards`, as many replicas as
-the cluster gives by default, and without an end to retention, since a message is kept until it was popped. A payload of
+the cluster gives by default (in a gateway three, or as many as there are brokers: the default of Apache Kafka is one),
+and without an end to retention, since a message is kept until it was popped. A payload of
 exactly 1 MiB needs a larger batch around it, so the topic allows one. A topic that exists is used as it is.
 """
 
@@ -18,6 +19,7 @@ from tailrace.wire.errors import Error
 from tailrace.wire.messages.create_topics import NewTopic, NewTopicConfig
 
 DEFAULT_REPLICAS: Final = -1
+REPLICAS: Final = 3  # of topics that a gateway creates
 BATCH_OVERHEAD_BYTES: Final = 64 * KiB  # around one payload: far more than a batch header and a record's lengths take
 SETTINGS: Final = {
     "cleanup.policy": "delete",
@@ -68,7 +70,9 @@ class Topics:
 
     async def _create(self, name: str) -> None:
         configs = tuple(NewTopicConfig(name=key, value=value) for key, value in SETTINGS.items())
-        topic = NewTopic(name=name, num_partitions=self._shards, replication_factor=DEFAULT_REPLICAS, configs=configs)
+        is_gateway = self._upstream.broker_id is None
+        replicas = min(REPLICAS, len(self._cluster.map.brokers)) if is_gateway else DEFAULT_REPLICAS
+        topic = NewTopic(name=name, num_partitions=self._shards, replication_factor=replicas, configs=configs)
         refused = (await create_topics(self._cluster, [topic]))[name]
         if refused is not None and refused.error is not Error.TOPIC_ALREADY_EXISTS:
             raise refused

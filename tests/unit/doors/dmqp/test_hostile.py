@@ -16,7 +16,7 @@ from tailrace.model.limits import (
 from tests.unit.doors.dmqp.served import Served, with_door
 from tests.unit.doors.kafka.hostile import until
 
-MANY = 2_500
+MANY = 1_500
 
 
 async def goes_on(served: Served) -> None:
