@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from tailrace.model.addresses import is_loopback
 from tailrace.model.frozen import frozen
 from tailrace.model.listeners import DMQP_LISTENER, GRPC_LISTENER, HTTP_LISTENER
-from tailrace.model.settings import Settings, row, rows
+from tailrace.model.settings import CLOSED, Settings, row, rows
 
 if TYPE_CHECKING:
     from tailrace.doors.door import ClientDoor
     from tailrace.doors.upstream import ClientHost
 
-CLOSED: Final = -1  # the port of a door that is not asked for
 GRACE_S: Final = 5.0  # for the requests that are under way when a door stops
 CLOSE_MAX_S: Final = 2.0  # after which a door or its upstream that does not stop is left alone
 logger: Final = logging.getLogger(__name__)
@@ -52,7 +51,7 @@ class ClientDoorKind:
     @property
     def is_installed(self) -> bool:
         """Whether its libraries are there; they are not imported."""
-        return all(find_spec(one) is not None for one in self.libraries)
+        return all(find_spec(one) is not None for one in (*self.libraries, self.module))
 
     def load(self) -> Any:
         """Import the door and return its class. `CannotOpen` if its libraries are missing."""

@@ -6,8 +6,7 @@ through the client lane of their peer port. In a gateway it is any cluster that 
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import cached_property
-from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tailrace.client.asyncio_driver import AsyncioDriver
 from tailrace.client.batching import BatchLimits
@@ -20,6 +19,9 @@ from tailrace.model.ids import BrokerId
 from tailrace.model.limits import MiB
 from tailrace.model.settings import Settings
 from tailrace.ports import Net, Ports, Tls
+
+if TYPE_CHECKING:
+    from tailrace.client.taking import Takers
 
 CLIENT_ID: Final = "tailrace-doors"
 # Callers of a door have timeouts of their own, often of 30 s: by then they should have been told what is wrong.
@@ -58,9 +60,11 @@ class Upstream:
         return Producers(self.cluster, PRODUCER_OPTIONS)
 
     @cached_property
-    def takers(self) -> Any:
+    def takers(self) -> "Takers":
         """Take single messages as a member of a share group, and accept them durably."""
-        return import_module("tailrace.client.taking").Takers(self.cluster)
+        from tailrace.client.taking import Takers  # not every door takes messages
+
+        return Takers(self.cluster)
 
     async def endpoints(self, listener: str) -> Mapping[BrokerId, Address]:
         """Where clients reach the same door, by broker; in a gateway only itself."""

@@ -41,6 +41,7 @@ from tailrace.model.setting_rows import (
 )
 
 __all__ = [
+    "CLOSED",
     "COMPRESSION_TYPES",
     "GZIP_LEVELS",
     "LZ4_LEVELS",
@@ -65,6 +66,7 @@ Fsync = Literal["always", "interval", "never"]
 HOUR_MS: Final = 3600 * 1000
 DAY_MS: Final = 24 * HOUR_MS
 NEVER_MS: Final = 2**63 - 1
+CLOSED: Final = -1  # the port of a client door that is not asked for
 ASSIGNORS: Final = ("uniform", "range")
 COMPRESSION_TYPES: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 GZIP_LEVELS: Final = "-1 or from 1 to 9"
@@ -91,10 +93,10 @@ class Settings:
     data_dir: str = setting("data.dir", "./tailrace-data", "The directory for the logs.", flag="--data-dir", check=bool, wants="a path")
     host: str = setting("host", "127.0.0.1", "The address to listen on; 0.0.0.0: all addresses.", flag="--host")
     kafka_port: int = setting("kafka.port", 9092, "The port for Kafka clients; 0: any free port.", flag="--kafka-port", **between(0, 65535))
-    http_port: int = setting("http.port", -1, "The port for HTTP clients; 0: any free port; -1: not served.", flag="--http-port", **between(-1, 65535))
-    grpc_port: int = setting("grpc.port", -1, "The port for gRPC clients; 0: any free port; -1: not served.", flag="--grpc-port", **between(-1, 65535))
+    http_port: int = setting("http.port", CLOSED, "The port for HTTP clients; 0: any free port; -1: not served.", flag="--http-port", **between(CLOSED, 65535))
+    grpc_port: int = setting("grpc.port", CLOSED, "The port for gRPC clients; 0: any free port; -1: not served.", flag="--grpc-port", **between(CLOSED, 65535))
+    dmqp_port: int = setting("dmqp.port", CLOSED, "The port for DMQP clients; 0: any free port; -1: not served.", flag="--dmqp-port", **between(CLOSED, 65535))
     grpc_reflection_enable: bool = setting("grpc.reflection.enable", False, "Let tools like grpcurl ask the gRPC door which services it has.")
-    dmqp_port: int = setting("dmqp.port", -1, "The port for DMQP clients; 0: any free port; -1: not served.", flag="--dmqp-port", **between(-1, 65535))
     insecure: bool = setting("insecure", False, "Let the doors for HTTP, gRPC and DMQP listen on an address that is not a loopback address. They ask for no login: who reaches them can read and write every topic.", flag="--insecure")
     advertised_host: str = setting("advertised.host", "", "The host name that clients and other brokers connect to; empty: the value of host.", flag="--advertised-host")
     broker_rack: str = setting("broker.rack", "", "The rack of this broker; replicas of a partition are spread over racks.", flag="--rack")
