@@ -89,7 +89,9 @@ class Stub:
         return self._stub.GetBrokerAddress(self._types.BrokerAddressRequest(broker_id=broker), timeout=TIMEOUT_S)
 
     def shut_down(self, broker: str) -> Any:
-        return self._stub.Shutdown(self._types.ShutdownRequest(broker_id=broker), timeout=TIMEOUT_S)
+        return self._stub.Shutdown(
+            self._types.ShutdownRequest(broker_id=broker), timeout=TIMEOUT_S, wait_for_ready=True
+        )
 
 
 def _module(folder: Path, name: str) -> ModuleType:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from tailrace.client.admin import create_topics
 from tailrace.client.cluster import Cluster, Retry
 from tailrace.client.consumer import Received
-from tailrace.client.faults import ClientError, NoSuchPartition, Refused
+from tailrace.client.faults import ClientError, Refused
 from tailrace.client.offsets import EARLIEST, LATEST, commit_offsets, committed_offsets, offsets_at
 from tailrace.client.partition_reading import read_partition
 from tailrace.client.producer import NotWritten, Written
@@ -38,6 +38,7 @@ PARTITIONS: Final = 3
 REPLICAS_MAX: Final = 3
 RETENTION_MS: Final = 30 * 60 * 1000
 SECONDS_MAX: Final = (2**63 - 1) // 1000
+UNKNOWN_S: Final = 0.5  # how long a topic or partition may be unknown to this broker that was just made
 UNKNOWN: Final = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID)
 
 
@@ -210,23 +211,23 @@ class MessageQueue:
         leader = known.leader(partition)
         if me is not None and leader is not None and leader == known.brokers.get(me):
             return
+        what, until = f"find {partition.topic}-{partition.partition}", self._cluster.driver.now() + UNKNOWN_S
         try:
-            found = await self._cluster.retry(
-                f"find {partition.topic}-{partition.partition}", lambda: self._led(partition)
-            )
-        except NoSuchPartition:
-            raise _not_found(partition) from None
-        except Refused as refused:
-            raise (_not_found(partition) if refused.error in UNKNOWN else Failure(str(refused))) from None
+            found = await self._cluster.retry(what, lambda: self._led(partition, until))
         except ClientError as error:
             raise Failure(str(error)) from None
         if me is not None and found != known.brokers.get(me):
             raise Failure(f"Partition {partition.partition} is not assigned to this broker.")
 
-    async def _led(self, partition: PartitionName) -> Address:
+    async def _led(self, partition: PartitionName, until: float) -> Address:
         if self._upstream.broker_id is not None:
             self._cluster.map.forget_leader(partition)  # another broker leads it, as far as is known: ask
-        return await self._cluster.leader(partition)
+        try:
+            return await self._cluster.leader(partition)
+        except Refused as refused:
+            if refused.error in UNKNOWN and self._cluster.driver.now() >= until:
+                raise _not_found(partition) from None
+            raise
 
 
 def _not_found(partition: PartitionName) -> Failure:
