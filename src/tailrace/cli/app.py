@@ -54,6 +54,14 @@ def serve(context: typer.Context) -> None:
     raise typer.Exit(run_serve(context.args))
 
 
+@app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def gateway(context: typer.Context) -> None:
+    """Serve HTTP, gRPC or DMQP clients in front of any Kafka cluster."""
+    from tailrace.cli.gateway.command import gateway as run_gateway
+
+    raise typer.Exit(run_gateway(context.args))
+
+
 app.command(cls=Command)(demo)
 app.add_typer(cluster.commands, name="cluster")
 app.add_typer(topics.commands, name="topic")
