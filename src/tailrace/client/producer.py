@@ -133,8 +133,8 @@ class Producer:
             PartitionName(topic, await self._partition(topic, record.key) if partition is None else partition)
             for partition, record in records
         ]
-        size = sum(size_of(record) for _, record in records)
-        while not self._outbox.has_room(size):
+        sizes = [size_of(record) for _, record in records]
+        while not self._outbox.has_room(sum(sizes)):
             self._room.clear()
             await self._room.wait()
         if self._closed or self.fenced:
@@ -145,9 +145,9 @@ class Producer:
         if self._task is None:
             self._task = loop.create_task(self._run())
         found: list[asyncio.Future[Written]] = []
-        for target, (_, record) in zip(targets, records, strict=True):
+        for target, (_, record), size in zip(targets, records, sizes, strict=True):
             written: asyncio.Future[Written] = loop.create_future()
-            self._outbox.add(target, record, written, now)
+            self._outbox.add(target, record, written, now, size)
             found.append(written)
         self._wake.set()
         return found

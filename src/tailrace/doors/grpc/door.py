@@ -165,7 +165,7 @@ class GrpcDoor:
 
     def _unary(self, method: Unary, request_class: Any) -> Callable[[bytes, Any], Awaitable[bytes]]:
         async def serve(data: bytes, context: Any) -> bytes:
-            self._begin(context, len(data))
+            peer = self._begin(context, len(data))
             try:
                 async with _Answering(self, context):
                     self.check_room()
@@ -175,7 +175,7 @@ class GrpcDoor:
                     self.counters.sent_bytes += len(answer)
                     return answer
             finally:
-                self._end(context, len(data))
+                self._end(peer, len(data))
             raise AssertionError("a call that fails is aborted")
 
         return serve
@@ -186,14 +186,14 @@ class GrpcDoor:
         async def serve(request: Any, context: Any) -> None:
             only = request if isinstance(request, bytes) else None
             stream = _GrpcStream(self, context, request_class, only)
-            self._begin(context, 0)
+            peer = self._begin(context, 0)
             try:
                 async with _Answering(self, context):
                     self.check_room()
                     await self._opened.wait()
                     await self._lasts(method(stream), is_lasting)
             finally:
-                self._end(context, stream.held)
+                self._end(peer, stream.held)
 
         return serve
 
@@ -214,17 +214,18 @@ class GrpcDoor:
             self._lasting.pop(task, None)
             task.cancel()
 
-    def _begin(self, context: Any, size: int) -> None:
+    def _begin(self, context: Any, size: int) -> str:
+        """A call begins; its caller, whom gRPC may not know any more when it ends."""
         self.held(size)
-        peer = context.peer()
+        peer = str(context.peer())
         if peer not in self._callers:
             self.counters.accepted += 1
         self._callers[peer] = self._callers.get(peer, 0) + 1
         self.counters.connections = len(self._callers)
+        return peer
 
-    def _end(self, context: Any, size: int) -> None:
+    def _end(self, peer: str, size: int) -> None:
         self.held(-size)
-        peer = context.peer()
         self._callers[peer] -= 1
         if not self._callers[peer]:
             del self._callers[peer]

@@ -13,23 +13,26 @@ Outcome = Written | NotWritten
 async def outcomes(sent: Sent) -> list[Outcome]:
     """Wait until each record is durable, or is not. If the caller gives up, the records are sent all the same."""
     try:
-        return [await _outcome(written) for written in sent]
+        return [written.result() if _is_written(written) else await _outcome(written) for written in sent]
     except asyncio.CancelledError:
-        for written in sent:
-            written.add_done_callback(_look_at)
+        let_go(sent)
         raise
+
+
+def let_go(sent: Sent) -> None:
+    """Nobody waits for these records any more; else the loop would log that nobody looked at their failures."""
+    for written in sent:
+        written.add_done_callback(lambda one: one.cancelled() or one.exception())
+
+
+def _is_written(written: "asyncio.Future[Written]") -> bool:
+    return written.done() and not written.cancelled() and written.exception() is None
 
 
 async def _outcome(written: "asyncio.Future[Written]") -> Outcome:
     try:
-        return await asyncio.shield(written) if not written.done() else written.result()
+        return await asyncio.shield(written)
     except NotWritten as problem:
         return problem
     except ClientError as error:
         return NotWritten(str(error))
-
-
-def _look_at(written: "asyncio.Future[Written]") -> None:
-    """Nobody waits for this record any more; else the loop would log that its failure was never looked at."""
-    if not written.cancelled():
-        written.exception()

@@ -10,17 +10,18 @@
 What goes wrong is a `Failure` with a text, never an error of the call.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from tailrace.client.admin import create_topics
 from tailrace.client.cluster import Cluster, Retry
 from tailrace.client.consumer import Received
-from tailrace.client.faults import ClientError, NoSuchPartition, Refused
+from tailrace.client.faults import ClientError, Refused
 from tailrace.client.offsets import EARLIEST, LATEST, commit_offsets, committed_offsets, offsets_at
 from tailrace.client.partition_reading import read_partition
-from tailrace.client.producer import NotWritten
-from tailrace.doors.grpc.outcomes import outcomes
+from tailrace.client.producer import NotWritten, Written
+from tailrace.doors.grpc.outcomes import let_go, outcomes
 from tailrace.doors.grpc.peer_address import is_local
 from tailrace.doors.grpc.statuses import shortened
 from tailrace.doors.upstream import Upstream
@@ -37,6 +38,7 @@ PARTITIONS: Final = 3
 REPLICAS_MAX: Final = 3
 RETENTION_MS: Final = 30 * 60 * 1000
 SECONDS_MAX: Final = (2**63 - 1) // 1000
+UNKNOWN_S: Final = 0.5  # how long a topic or partition may be unknown to this broker that was just made
 UNKNOWN: Final = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID)
 
 
@@ -50,7 +52,6 @@ class Failure(Exception):
 
 
 class NewMessage(NamedTuple):
-    partition: PartitionName
     key: bytes | None
     value: bytes
     timestamp_s: int  # 0: now
@@ -71,26 +72,29 @@ class MessageQueue:
 
     # Producing
 
-    async def produce(self, messages: Sequence[NewMessage], caller: Caller) -> None:
+    async def produce(self, messages: Mapping[PartitionName, Sequence[NewMessage]], caller: Caller) -> None:
         """Append messages, and wait until all are durable. None is appended if this broker may not have one of them."""
-        by_topic: dict[str, list[tuple[int | None, NewRecord]]] = {}
-        now_ms = self._cluster.driver.wall_ms()
-        for partition in dict.fromkeys(one.partition for one in messages):
+        for partition in messages:
             await self._check_ours(partition)
-        for one in messages:
-            if not 0 <= one.timestamp_s <= SECONDS_MAX:
-                raise Failure(f"Timestamp {one.timestamp_s} is not a time in seconds since 1970.")
-            stamp = one.timestamp_s * 1000 or now_ms
-            record = NewRecord(one.value, one.key, (), stamp)
-            by_topic.setdefault(one.partition.topic, []).append((one.partition.partition, record))
+        now_ms = self._cluster.driver.wall_ms()
+        by_topic: dict[str, list[tuple[int | None, NewRecord]]] = {}
+        for partition, ones in messages.items():
+            number, records = partition.partition, by_topic.setdefault(partition.topic, [])
+            for key, value, timestamp_s in ones:
+                if not 0 <= timestamp_s <= SECONDS_MAX:
+                    raise Failure(f"Timestamp {timestamp_s} is not a time in seconds since 1970.")
+                records.append((number, NewRecord(value, key, (), timestamp_s * 1000 or now_ms)))
+        sent: list[asyncio.Future[Written]] = []
         try:
             with self._upstream.producers.of(caller.principal) as producer:
-                sent = [written for topic, ones in by_topic.items() for written in await producer.send_all(topic, ones)]
+                for topic, ones in by_topic.items():
+                    sent += await producer.send_all(topic, ones)
                 problems = [one for one in await outcomes(sent) if isinstance(one, NotWritten)]
         except ClientError as error:
+            let_go(sent)
             raise Failure(str(error)) from None
         if problems:
-            raise Failure(f"{len(problems)} of {len(messages)} messages were not written: {problems[0]}")
+            raise Failure(f"{len(problems)} of {len(sent)} messages were not written: {problems[0]}")
 
     # Consuming
 
@@ -207,23 +211,23 @@ class MessageQueue:
         leader = known.leader(partition)
         if me is not None and leader is not None and leader == known.brokers.get(me):
             return
+        what, until = f"find {partition.topic}-{partition.partition}", self._cluster.driver.now() + UNKNOWN_S
         try:
-            found = await self._cluster.retry(
-                f"find {partition.topic}-{partition.partition}", lambda: self._led(partition)
-            )
-        except NoSuchPartition:
-            raise _not_found(partition) from None
-        except Refused as refused:
-            raise (_not_found(partition) if refused.error in UNKNOWN else Failure(str(refused))) from None
+            found = await self._cluster.retry(what, lambda: self._led(partition, until))
         except ClientError as error:
             raise Failure(str(error)) from None
         if me is not None and found != known.brokers.get(me):
             raise Failure(f"Partition {partition.partition} is not assigned to this broker.")
 
-    async def _led(self, partition: PartitionName) -> Address:
+    async def _led(self, partition: PartitionName, until: float) -> Address:
         if self._upstream.broker_id is not None:
             self._cluster.map.forget_leader(partition)  # another broker leads it, as far as is known: ask
-        return await self._cluster.leader(partition)
+        try:
+            return await self._cluster.leader(partition)
+        except Refused as refused:
+            if refused.error in UNKNOWN and self._cluster.driver.now() >= until:
+                raise _not_found(partition) from None
+            raise
 
 
 def _not_found(partition: PartitionName) -> Failure:

@@ -4,7 +4,6 @@ Keys and values are text there, and bytes in the log. An empty key stands for no
 with U+FFFD in their place, as clients of this service could not read them at all otherwise.
 """
 
-from collections.abc import Awaitable
 from typing import Any
 
 from tailrace.client.consumer import Received
@@ -35,15 +34,20 @@ class _Translated:
         self._types = types
 
     async def produce(self, request: Any, call: Call) -> Any:
-        partitions: dict[tuple[str, int], PartitionName] = {}  # few, and each message names one
-        messages = []
+        messages: dict[tuple[str, int], list[NewMessage]] = {}  # by topic and partition, of which there are few
         for one in request.messages:
             name = (one.topic, one.partition)
-            partition = partitions.get(name)
-            if partition is None:
-                partition = partitions[name] = PartitionName(*name)
-            messages.append(NewMessage(partition, one.key.encode() or None, one.value.encode(), one.timestamp))
-        return await self._answered(self._types.ProduceMessagesResponse, self._queue.produce(messages, call.caller))
+            message = NewMessage(one.key.encode() or None, one.value.encode(), one.timestamp)
+            found = messages.get(name)
+            if found is None:
+                messages[name] = [message]
+            else:
+                found.append(message)
+        try:
+            await self._queue.produce({PartitionName(*name): ones for name, ones in messages.items()}, call.caller)
+        except Failure as failure:
+            return self._types.ProduceMessagesResponse(success=False, error_message=failure.text)
+        return self._types.ProduceMessagesResponse(success=True)
 
     async def consume(self, request: Any, call: Call) -> Any:
         partition = PartitionName(request.topic, request.partition)
@@ -89,13 +93,6 @@ class _Translated:
                 success=False, error_message=failure.text, broker_address=failure.address
             )
         return self._types.ShutdownResponse(success=True)
-
-    async def _answered(self, response: Any, work: Awaitable[None]) -> Any:
-        try:
-            await work
-        except Failure as failure:
-            return response(success=False, error_message=failure.text)
-        return response(success=True)
 
 
 def _text(data: bytes) -> str:

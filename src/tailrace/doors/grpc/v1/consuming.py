@@ -35,6 +35,7 @@ from tailrace.model.limits import (
 
 RECORDS_DEFAULT: Final = 500  # in one response
 POLL_S: Final = 1.0
+WAITING_SHARE: Final = 0.8  # of the time until a call's deadline: the rest is for the answer to arrive
 RESETS: Final[tuple[OffsetReset, ...]] = ("earliest", "latest", "error")  # by the numbers of the enum
 
 
@@ -53,7 +54,8 @@ class Consuming:
         if request.offset < 0:
             raise BadField("offset", f"{request.offset} is less than 0")
         count = checked_count(request.max_records, "max_records", GRPC_RESPONSE_RECORDS_MAX, RECORDS_DEFAULT)
-        wait_s = call.within_s(checked_count(request.max_wait_ms, "max_wait_ms", GRPC_FETCH_WAIT_MAX_MS, 0) / 1000)
+        wait_ms = checked_count(request.max_wait_ms, "max_wait_ms", GRPC_FETCH_WAIT_MAX_MS, 0)
+        wait_s = WAITING_SHARE * call.within_s(wait_ms / 1000 / WAITING_SHARE)
         cluster = self._upstream.cluster
         waiting = cluster.with_own_connections(cluster.limits) if wait_s else cluster
         try:
@@ -65,7 +67,7 @@ class Consuming:
                 max_bytes=GRPC_RESPONSE_RECORDS_MAX_BYTES,
                 wait_s=wait_s,
                 committed=request.isolation == self._types.Isolation.READ_COMMITTED,
-                within_s=call.within_s(cluster.limits.retry_s + wait_s),
+                within_s=cluster.limits.retry_s + wait_s,
             )
         finally:
             if waiting is not cluster:

@@ -12,7 +12,7 @@ from typing import Any
 from tailrace.client.faults import ClientError
 from tailrace.client.producer import NotWritten, Written
 from tailrace.doors.grpc.calls import Call, Failed, Service, Stream
-from tailrace.doors.grpc.outcomes import Outcome, Sent, outcomes
+from tailrace.doors.grpc.outcomes import Outcome, Sent, let_go, outcomes
 from tailrace.doors.grpc.schema import Schema
 from tailrace.doors.grpc.statuses import status_of
 from tailrace.doors.grpc.v1.records import checked_name, new_records
@@ -58,7 +58,7 @@ class Producing:
         finally:
             answering.cancel()
             while not handed.empty():
-                _let_go(handed.get_nowait())
+                _let_go_of(handed.get_nowait())
 
     async def _answer(self, stream: Stream, handed: "asyncio.Queue[Handed | None]") -> None:
         while (one := await handed.get()) is not None:
@@ -113,8 +113,7 @@ def _may_have_some(found: Sequence[Outcome]) -> bool:
     return any(isinstance(one, Written) or one.may_be_written for one in found)
 
 
-def _let_go(handed: Handed | None) -> None:
+def _let_go_of(handed: Handed | None) -> None:
     """The stream is over: what its records become is told to nobody."""
     if handed is not None and not isinstance(handed[1], Exception):
-        for written in handed[1]:
-            written.add_done_callback(lambda one: one.cancelled() or one.exception())
+        let_go(handed[1])
