@@ -26,7 +26,7 @@ class MyConsumerError(Exception):
         self.message = message
 
 
-myConsumerError = MyConsumerError
+myConsumerError = MyConsumerError  # noqa: N816
 
 
 class MyConsumer:

@@ -27,7 +27,7 @@ class MyProducerError(Exception):
         self.may_be_sent = may_be_sent
 
 
-myProducerError = MyProducerError
+myProducerError = MyProducerError  # noqa: N816
 
 
 class MyProducer:
