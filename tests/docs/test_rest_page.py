@@ -1,4 +1,4 @@
-"""The page of the REST API is what happens: its commands run, their answers are those of the page, its table is whole."""
+"""The page of the REST API is what happens: its commands run and print what it says, its table is whole."""
 
 import os
 import re
@@ -39,7 +39,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
             assigned = re.match(r"([A-Z]+)=\$\(", command)
             run = command.replace("localhost:8001", f"127.0.0.1:{door.port}")
             if assigned is not None:
-                run += f"; printf %s \"${assigned[1]}\""
+                run += f'; printf %s "${assigned[1]}"'
             environment = {**os.environ, **variables}
             done = subprocess.run(
                 run, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
