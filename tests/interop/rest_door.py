@@ -6,12 +6,14 @@ import shutil
 import subprocess
 import threading
 from contextlib import suppress
+from itertools import count
 from typing import Any, NamedTuple, Self
 
 from tailrace.client.cluster import Limits
 from tailrace.doors import upstream
 from tailrace.doors.http.origins import origins_of
 from tailrace.doors.http.rest.mounting import rest_api
+from tailrace.doors.http.rest.operations import OPERATIONS
 from tailrace.doors.http.routes import Router
 from tailrace.doors.http.server import HttpOptions, HttpServer
 from tailrace.doors.upstream import Upstream, driver_for
@@ -21,6 +23,7 @@ from tailrace.ports import system_ports
 
 CURL = shutil.which("curl")
 HOST = "127.0.0.1"
+NUMBERS = count()
 
 
 class Answered(NamedTuple):
@@ -121,3 +124,31 @@ class RestDoor:
 
     def post(self, path: str, body: Any = None, *options: str, follow: bool = False) -> Answered:
         return self.send("POST", path, body, *options, follow=follow)
+
+
+def made(door: RestDoor, partitions: int = 1) -> str:
+    """A new topic."""
+    name = new_name()
+    assert door.post("/v1/topics", {"name": name, "partitions": partitions}).status == 201
+    return name
+
+
+def new_name() -> str:
+    return f"t{next(NUMBERS)}"
+
+
+def fits(answered: Answered, id: str) -> Any:
+    """The body of an answer, which must be as documented."""
+    operation = next(one for one in OPERATIONS if one.id == id)
+    assert answered.status in operation.answers, answered
+    shape = operation.answers[answered.status].shape
+    if shape is None:
+        assert answered.body == b""
+        return None
+    return shape.check(answered.json, "")
+
+
+def write(door: RestDoor, topic: str, *values: Any, **fields: Any) -> list[dict[str, int]]:
+    answered = door.post(f"/v1/topics/{topic}/records", {"records": [{"value": one, **fields} for one in values]})
+    written: list[dict[str, int]] = fits(answered, "produce")["written"]
+    return written

@@ -1,27 +1,20 @@
-"""The REST API by curl: each operation against a real broker, its answers as documented, and what other clients see."""
+"""The REST API by curl: topics, records, the cluster, and requests that are wrong; answers are as documented."""
 
-import json
-import subprocess
 import threading
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tailrace.client.blocking_queue import BlockingQueue
 from tailrace.client.cluster import Limits
 from tailrace.doors.http.rest.operations import OPERATIONS
 from tailrace.doors.http.rest.schema import Object
-from tailrace.model.addresses import Address
 from tailrace.model.limits import REST_BODY_MAX_BYTES, REST_PRODUCE_MAX_BYTES
 from tailrace.testing import Broker
-from tests.interop.rest_door import CURL, Answered, RestDoor
+from tests.interop.rest_door import CURL, Answered, RestDoor, fits, made, new_name, write
 
 pytestmark = [pytest.mark.foreign, pytest.mark.skipif(CURL is None, reason="curl is not installed")]
-
-names = (f"t{number}" for number in count())
 
 
 @pytest.fixture(scope="module")
@@ -36,30 +29,6 @@ def door(broker: Broker) -> Iterator[RestDoor]:
         yield one
 
 
-def made(door: RestDoor, partitions: int = 1) -> str:
-    """A new topic."""
-    name = next(names)
-    assert door.post("/v1/topics", {"name": name, "partitions": partitions}).status == 201
-    return name
-
-
-def fits(answered: Answered, id: str) -> Any:
-    """The body of an answer, which must be as documented."""
-    operation = next(one for one in OPERATIONS if one.id == id)
-    assert answered.status in operation.answers, answered
-    shape = operation.answers[answered.status].shape
-    if shape is None:
-        assert answered.body == b""
-        return None
-    return shape.check(answered.json, "")
-
-
-def write(door: RestDoor, topic: str, *values: Any, **fields: Any) -> list[dict[str, int]]:
-    answered = door.post(f"/v1/topics/{topic}/records", {"records": [{"value": one, **fields} for one in values]})
-    written: list[dict[str, int]] = fits(answered, "produce")["written"]
-    return written
-
-
 def values(door: RestDoor, topic: str, partition: int = 0) -> list[Any]:
     answered = door.get(f"/v1/topics/{topic}/partitions/{partition}/records")
     return [one["value"] for one in fits(answered, "readRecords")["records"]]
@@ -69,7 +38,7 @@ def values(door: RestDoor, topic: str, partition: int = 0) -> list[Any]:
 
 
 def test_a_topic_is_created_changed_and_deleted(door: RestDoor) -> None:
-    name = next(names)
+    name = new_name()
     body = {"name": name, "partitions": 2, "settings": {"retention.ms": "3600000"}}
     created = door.post("/v1/topics", body)
     assert created.status == 201
@@ -250,250 +219,6 @@ def test_a_group_of_an_idempotency_key_is_not_listed(door: RestDoor) -> None:
     assert [one for one in door.get("/v1/groups?internal=true").json["groups"] if "once" in one["name"]]
 
 
-# Groups
-
-
-def test_a_group_reads_and_commits(door: RestDoor) -> None:
-    topic, group = made(door), next(names)
-    write(door, topic, "a", "b", "c")
-    path = f"/v1/groups/{group}/topics/{topic}/records"
-    read = fits(door.get(f"{path}?limit=2"), "readByGroup")
-    assert [one["value"] for one in read["records"]] == ["a", "b"]
-    assert door.get(f"{path}?limit=2").json == read  # nothing was committed
-    committed = door.post(f"/v1/groups/{group}/offsets", {"offsets": read["offsets"]})
-    assert fits(committed, "commitOffsets")["offsets"] == [
-        {"topic": topic, "partition": 0, "committed": 2, "latest": 3, "lag": 1}
-    ]
-    assert [one["value"] for one in door.get(path).json["records"]] == ["c"]
-    described = fits(door.get(f"/v1/groups/{group}"), "describeGroup")
-    assert (described["state"], described["offsets"][0]["lag"]) == ("Empty", 1)
-
-    path = f"/v1/groups/{group}/offsets/reset"
-    dry = door.post(path, {"topic": topic, "to": "earliest", "dry_run": True})
-    assert fits(dry, "resetOffsets")["offsets"][0]["committed"] == 0
-    assert door.get(f"/v1/groups/{group}/offsets?topic={topic}").json["offsets"][0]["committed"] == 2
-    assert fits(door.get(f"/v1/groups/{group}/offsets"), "readGroupOffsets")["offsets"][0]["lag"] == 1
-    listed = fits(door.get(f"/v1/groups?prefix={group}"), "listGroups")["groups"]
-    assert {"name": group, "type": "classic", "state": "Empty"} in listed
-    assert door.post(path, {"topic": topic, "shift": -1}).json["offsets"][0]["committed"] == 1
-    assert door.post(path, {"topic": topic, "to": 99}).json["offsets"][0]["committed"] == 3
-    assert door.post(path, {"topic": topic, "timestamp": 0}).json["offsets"][0]["committed"] == 0
-    both = door.post(path, {"topic": topic, "to": 1, "shift": 1})
-    assert (both.status, both.problem) == (400, "invalid-request")
-
-    assert door.send("DELETE", f"/v1/groups/{group}").status == 204
-    gone = door.get(f"/v1/groups/{group}")
-    assert (gone.status, gone.problem) == (404, "no-such-group")
-
-
-def test_a_group_that_has_no_offsets_begins_where_it_is_told(door: RestDoor) -> None:
-    topic, group = made(door), next(names)
-    write(door, topic, "a")
-    path = f"/v1/groups/{group}/topics/{topic}/records"
-    assert door.get(f"{path}?start=latest").json == {
-        "records": [],
-        "offsets": [{"topic": topic, "partition": 0, "offset": 1}],
-    }
-    assert len(door.get(path).json["records"]) == 1
-
-
-# Streams
-
-
-class Events:
-    """A stream of events that `curl` reads."""
-
-    def __init__(self, door: RestDoor, path: str, *options: str) -> None:
-        assert CURL is not None
-        command = [CURL, "-sN", "--max-time", "60", *options, door.url + path]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
-
-    def __enter__(self) -> "Events":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    def next(self) -> dict[str, str]:
-        """The next event with data."""
-        fields: dict[str, str] = {}
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            text = line.decode().rstrip("\n")
-            if not text and "data" in fields:
-                return fields
-            name, _, value = text.partition(": ")
-            if name:
-                fields[name] = value
-        raise AssertionError(f"the stream ended: {fields}")
-
-    def values(self, number: int) -> list[Any]:
-        return [json.loads(self.next()["data"])["value"] for _ in range(number)]
-
-
-def test_a_tail_shows_records_as_they_come(door: RestDoor) -> None:
-    topic = made(door, partitions=2)
-    write(door, topic, "a", partition=0)
-    with Events(door, f"/v1/topics/{topic}/stream?from=earliest") as events:
-        first = events.next()
-        assert json.loads(first["data"])["value"] == "a"
-        write(door, topic, "b\n\nc", partition=1)
-        second = events.next()
-        assert json.loads(second["data"])["value"] == "b\n\nc"
-        assert second["id"] == "0:1,1:1"
-    write(door, topic, "d", partition=0)
-    with Events(door, f"/v1/topics/{topic}/stream", "-H", f"Last-Event-ID: {first['id']}") as events:
-        assert sorted(events.values(2)) == ["b\n\nc", "d"]
-    with Events(door, f"/v1/topics/{topic}/stream?from=1&partition=0") as events:
-        assert events.values(1) == ["d"]
-
-
-def test_members_of_a_group_share_partitions_and_commit(door: RestDoor) -> None:
-    topic, group = made(door, partitions=2), next(names)
-    path = f"/v1/groups/{group}/topics/{topic}/stream"
-    with Events(door, path) as one:
-        write(door, topic, "a", partition=0)
-        assert one.values(1) == ["a"]
-        busy = door.post(f"/v1/groups/{group}/offsets", {"offsets": [{"topic": topic, "partition": 0, "offset": 0}]})
-        assert (busy.status, busy.problem) == (409, "group-in-use")
-        write(door, topic, "b", partition=1)
-        assert one.values(1) == ["b"]
-        write(door, topic, "c", partition=1)
-        assert one.values(1) == ["c"]
-    with Events(door, path) as other:
-        write(door, topic, "d", partition=0)
-        seen = other.next()
-        while json.loads(seen["data"])["value"] != "d":  # what was sent last may come again
-            seen = other.next()
-            assert json.loads(seen["data"])["value"] in ("c", "d")
-
-
-def test_a_tail_of_what_is_not_there(door: RestDoor) -> None:
-    gone = door.get("/v1/topics/nothing/stream")
-    assert (gone.status, gone.problem) == (404, "no-such-topic")
-    topic = made(door)
-    no_partition = door.get(f"/v1/topics/{topic}/stream?partition=5")
-    assert (no_partition.status, no_partition.problem) == (404, "no-such-topic")
-    no_offset = door.get(f"/v1/topics/{topic}/stream?from=5")
-    assert (no_offset.status, no_offset.problem) == (400, "invalid-request")
-
-
-# Queues
-
-
-def queue_with(door: RestDoor, *messages: Any, **options: Any) -> str:
-    name = next(names)
-    created = door.send("PUT", f"/v1/queues/{name}", options)
-    assert created.status == 201
-    fits(created, "createQueue")
-    if messages:
-        body = {"records": [{"value": one} for one in messages]}
-        fits(door.post(f"/v1/queues/{name}/messages", body), "sendMessages")
-    return name
-
-
-def take(door: RestDoor, queue: str, limit: int = 1, wait_ms: int = 0) -> list[dict[str, Any]]:
-    answered = door.post(f"/v1/queues/{queue}/take", {"limit": limit, "wait_ms": wait_ms})
-    found: list[dict[str, Any]] = fits(answered, "takeMessages")["messages"]
-    return found
-
-
-def settle(door: RestDoor, queue: str, message: dict[str, Any], verb: str, *, follow: bool = False) -> Answered:
-    return door.post(f"/v1/queues/{queue}/locks/{message['lock']}/{verb}", follow=follow)
-
-
-def test_messages_are_taken_and_settled(door: RestDoor) -> None:
-    letters = f"{next(names)}-dead"
-    queue = queue_with(door, "a", "b", "c", dead_letters=letters)
-    first, second, third = take(door, queue, limit=10)
-    assert [one["value"] for one in (first, second, third)] == ["a", "b", "c"]
-    assert 0 < first["lock_ms"] <= 30_000
-    assert take(door, queue) == []
-    assert settle(door, queue, first, "accept").status == 204
-    assert settle(door, queue, second, "release").status == 204
-    assert settle(door, queue, third, "reject").status == 204
-    (again,) = take(door, queue, limit=10, wait_ms=5000)
-    assert (again["value"], again["delivery"]) == ("b", 2)
-    dead = fits(door.get(f"/v1/queues/{queue}/dead-letters"), "readDeadLetters")
-    assert [one["value"] for one in dead["records"]] == ["c"]
-    found = fits(door.get(f"/v1/queues/{queue}"), "describeQueue")
-    assert (found["waiting"], found["dead_letters"]) == (1, {"topic": letters, "messages": 1})
-    assert queue in fits(door.get("/v1/queues"), "listQueues")["queues"]
-    peeked = fits(door.get(f"/v1/queues/{queue}/messages"), "peekMessages")
-    assert peeked["records"][0]["value"] == "b"
-
-
-def test_a_decision_may_be_repeated_and_not_changed(door: RestDoor) -> None:
-    queue = queue_with(door, "a")
-    (message,) = take(door, queue)
-    assert settle(door, queue, message, "accept").status == 204
-    assert settle(door, queue, message, "accept").status == 204
-    other = settle(door, queue, message, "release")
-    assert (other.status, other.problem) == (410, "lock-ended")
-    foreign = settle(door, queue_with(door), message, "accept")
-    assert (foreign.status, foreign.problem) == (410, "lock-ended")
-
-
-def test_a_lock_that_nobody_settles_ends(door: RestDoor) -> None:
-    queue = queue_with(door, "a", lock_ms=1000)
-    (message,) = take(door, queue)
-    (again,) = take(door, queue, wait_ms=20_000)
-    assert (again["offset"], again["delivery"]) == (0, 2)
-    late = settle(door, queue, message, "accept")
-    assert (late.status, late.problem) == (410, "lock-ended")
-    assert settle(door, queue, again, "accept").status == 204
-
-
-def test_another_door_sends_to_the_one_with_the_lock(door: RestDoor, broker: Broker) -> None:
-    queue = queue_with(door, "a", "b")
-    first, second = take(door, queue, limit=2)
-    with RestDoor(broker.bootstrap, broker=2) as other:
-        other.others[1] = Address("127.0.0.1", door.port)
-        redirected = settle(other, queue, first, "accept")
-        assert redirected.status == 307
-        assert redirected.headers["location"].startswith(f"//127.0.0.1:{door.port}/v1/queues/{queue}/locks/")
-        assert settle(other, queue, first, "accept", follow=True).status == 204
-        other.others.clear()
-        gone = settle(other, queue, second, "accept")
-        assert (gone.status, gone.problem) == (410, "lock-ended")
-
-
-def test_doors_and_workers_share_a_queue(door: RestDoor, broker: Broker) -> None:
-    queue = queue_with(door, "a", "b", partitions=1)
-    (message,) = take(door, queue)
-    with BlockingQueue(broker.bootstrap, queue) as worker, worker.take(timeout_s=30) as other:
-        assert {message["value"], (other.value or b"").decode()} == {"a", "b"}
-    assert settle(door, queue, message, "accept").status == 204
-    assert take(door, queue) == []
-
-
-def test_what_is_no_queue(door: RestDoor) -> None:
-    missing = door.get("/v1/queues/nothing")
-    assert (missing.status, missing.problem) == (404, "no-such-queue")
-    untaken = door.post("/v1/queues/nothing/take", {})
-    assert (untaken.status, untaken.problem) == (404, "no-such-queue")
-    odd = door.post("/v1/queues/nothing/locks/abc/accept")
-    assert (odd.status, odd.problem) == (400, "invalid-request")
-    unknown = door.post(f"/v1/queues/nothing/locks/1-0-0-1-{'0' * 32}/accept")
-    assert (unknown.status, unknown.problem) == (410, "lock-ended")
-    none = door.get(f"/v1/queues/{queue_with(door)}/dead-letters")
-    assert (none.status, none.problem) == (404, "no-such-queue")
-
-
-def test_a_queue_is_made_once_and_deleted(door: RestDoor) -> None:
-    queue = queue_with(door, delivery_limit=7)
-    again = door.send("PUT", f"/v1/queues/{queue}", {"lock_ms": 5000})
-    assert again.status == 200
-    settings = fits(again, "createQueue")["settings"]
-    assert settings["share.delivery.count.limit"] == "7"
-    assert settings["share.record.lock.duration.ms"] == "5000"
-    changed = door.send("PATCH", f"/v1/queues/{queue}", {"settings": {"share.delivery.count.limit": None}})
-    assert "share.delivery.count.limit" not in fits(changed, "changeQueue")["settings"]
-    assert door.send("DELETE", f"/v1/queues/{queue}").status == 204
-    assert door.get(f"/v1/queues/{queue}").status == 404
-
-
 # The cluster, and requests that are wrong
 
 
@@ -558,6 +283,6 @@ def test_no_broker_is_a_503_with_retry_after() -> None:
 
 def test_every_answer_is_compared_with_its_shape() -> None:
     """Whoever adds an operation adds a test: those that answer JSON are named in this file."""
-    text = Path(__file__).read_text()
+    text = "".join(one.read_text() for one in Path(__file__).parent.glob("test_rest*.py"))
     shaped = [one.id for one in OPERATIONS if any(isinstance(a.shape, Object) for a in one.answers.values())]
     assert [id for id in shaped if f'"{id}"' not in text and not id.startswith(("tail", "stream"))] == []

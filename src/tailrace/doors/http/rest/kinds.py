@@ -22,7 +22,6 @@ class Kind(NamedTuple):
 INVALID: Final = Kind("invalid-request", 400, "The request is not valid")
 NOT_JSON: Final = Kind("not-json", 400, "The body is not JSON")
 WRONG_TYPE: Final = Kind("unsupported-media-type", 415, "The content type is not supported")
-NOT_ACCEPTABLE: Final = Kind("not-acceptable", 406, "No acceptable content type")
 TOO_LARGE: Final = Kind("too-large", 413, "The message is too large")
 KEY_REUSED: Final = Kind("idempotency-key-reused", 422, "The idempotency key was used for another request")
 KEY_IN_USE: Final = Kind(
@@ -47,10 +46,8 @@ UPSTREAM_LOGIN: Final = Kind("upstream-login-failed", 502, "The door cannot log 
 # The cluster
 UNAVAILABLE: Final = Kind("unavailable", 503, "No broker can serve the request now", SOON_S)
 UNCERTAIN: Final = Kind("outcome-unknown", 503, "The outcome of the request is not known", SOON_S)
-STOPPING: Final = Kind("stopping", 503, "The broker is stopping", SOON_S)
 BUSY: Final = Kind("too-many-requests", 429, "Too much is under way", SOON_S)
 UNSUPPORTED: Final = Kind("not-supported", 501, "The brokers do not support it")
-DAMAGED: Final = Kind("damaged-record", 502, "A record cannot be read")
 UNEXPECTED: Final = Kind("unexpected-error", 500, "The broker failed in a way it should not")
 
 

@@ -28,6 +28,7 @@ from tailrace.doors.http.rest.schema import Invalid, shown
 from tailrace.doors.http.rest.service import Service
 from tailrace.doors.http.routes import Api, Handler, Route
 from tailrace.doors.upstream import Upstream
+from tailrace.model.limits import REST_BODY_MAX_BYTES
 from tailrace.ports import Ports
 
 PREFIX: Final = "/v1"
@@ -41,7 +42,6 @@ def rest_api(upstream: Upstream, ports: Ports) -> Api:
 
 
 def _route(service: Service, operation: Operation) -> Route:
-    limits = {} if operation.body is None else {"body_max_bytes": operation.body.max_bytes}
     return Route(
         method=operation.method,
         path=operation.path,
@@ -49,7 +49,7 @@ def _route(service: Service, operation: Operation) -> Route:
         name=operation.id,
         help=operation.help,
         tag=operation.tag,
-        **limits,
+        body_max_bytes=REST_BODY_MAX_BYTES if operation.body is None else operation.body.max_bytes,
     )
 
 
