@@ -57,7 +57,7 @@ mutants: $(READY) ## plant bugs, and see the simulator find each of them within 
 # What the monkey does is shown as it happens; a storm may last longer than a test that hangs.
 chaos: $(READY) ## kill, pause and cut off real brokers under load; MINUTES=10, SEED=any, ITEMS=20000
 	@CHAOS_MINUTES=$(MINUTES) CHAOS_ITEMS=$(ITEMS) $(if $(SEED),CHAOS_SEED=$(SEED)) $(BIN)/python -m pytest tests/chaos -m chaos \
-		-o log_cli=true -o log_cli_level=INFO -o log_cli_format="%(message)s" -o faulthandler_timeout=7200
+		-o log_cli=true -o log_cli_level=INFO -o log_cli_format="%(message)s" -o faulthandler_timeout=7200 -o timeout=0
 
 upgrade: $(READY) ## upgrade clusters from 0.1.0 to this tree under load; needs the repository's history
 	@$(BIN)/python -m pytest tests/upgrade -n $(WORKERS) --dist worksteal -m "long or not long" --durations 10
