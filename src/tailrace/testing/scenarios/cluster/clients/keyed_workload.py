@@ -1,11 +1,10 @@
-"""Clients of a compacted topic: they write few keys, again and again, with tombstones and in transactions.
+"""Clients of a compacted topic: they write some keys again and again, with tombstones and in transactions.
 
 A consumer reads the whole topic when all have finished, from all replicas in turn: it must find the table that the
 committed records give.
 """
 
 import asyncio
-import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -35,7 +34,8 @@ from tailrace.wire.messages.fetch import PartitionFetched
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
 KEYED_TOPIC: Final = "keyed"
-KEYS: Final = 12
+KEYS: Final = 8  # in use at a time
+KEYS_RETIRED_PER_SECOND: Final = 4  # never written again: a value that comes back to life stays visible
 TOMBSTONE_CHANCE: Final = 0.35
 COMMIT_CHANCE: Final = 0.6
 DEATH_CHANCE: Final = 0.1
@@ -54,17 +54,17 @@ def topic_settings(plan: Plan) -> tuple[NewTopicConfig, ...]:
     return tuple(NewTopicConfig(name=name, value=value) for name, value in settings.items())
 
 
-def keyed(rng: random.Random, text: str, now_ms: int) -> NewRecord:
-    """The next record: a random key, with a value or a tombstone."""
-    key = f"k{rng.randrange(KEYS)}".encode()
+def keyed(router: Router, text: str) -> NewRecord:
+    """The next record: one of the keys in use, with a value or a tombstone."""
+    rng, clock = router.rng, router.ports.clock
+    key = f"k{int(clock.monotonic() * KEYS_RETIRED_PER_SECOND) + rng.randrange(KEYS)}".encode()
     value = None if rng.random() < TOMBSTONE_CHANCE else text.encode()
-    return NewRecord(key=key, value=value, timestamp=now_ms)
+    return NewRecord(key=key, value=value, timestamp=clock.wall_ms())
 
 
 class KeyedWriter(Writer):
     def _batch(self, first: int, count: int) -> bytes:
-        now_ms = self._router.ports.clock.wall_ms()
-        records = [keyed(self._rng, f"{self.name} {number}", now_ms) for number in range(first, first + count)]
+        records = [keyed(self._router, f"{self.name} {number}") for number in range(first, first + count)]
         if not self._mode.idempotent:
             return bytes(build_batch(records))
         return bytes(build_batch(records, producer_id=self._producer_id, producer_epoch=0, base_sequence=first))
@@ -73,7 +73,7 @@ class KeyedWriter(Writer):
 class KeyedProducer(TransactionalProducer):
     def request(self, producer: ProducerIdentity, partition: int, sequence: int, value: str) -> ProduceRequest:
         batch = build_batch(
-            [keyed(self._router.rng, value, self._router.ports.clock.wall_ms())],
+            [keyed(self._router, value)],
             producer_id=producer.id,
             producer_epoch=producer.epoch,
             base_sequence=sequence,
