@@ -10,6 +10,7 @@ from tailrace.cli import doctor, settings, simulate
 from tailrace.cli.bench.command import bench
 from tailrace.cli.cluster import commands as cluster
 from tailrace.cli.demo.command import demo
+from tailrace.cli.doors.command import doors
 from tailrace.cli.failure import Failed
 from tailrace.cli.groups import commands as groups
 from tailrace.cli.log import commands as log
@@ -72,6 +73,7 @@ app.command(cls=Command)(produce)
 app.command(cls=Command)(consume)
 app.add_typer(log.commands, name="log")
 app.add_typer(pipeline.commands, name="pipeline")
+app.command(cls=Command)(doors)
 app.command(cls=Command)(bench)
 app.command(cls=Command)(simulate.simulate)
 app.command(cls=Command)(settings.settings)

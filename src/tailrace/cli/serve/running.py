@@ -97,7 +97,9 @@ def _client_doors(node: Node, request_stop: Callable[[], None]) -> "tuple[Client
     from tailrace.doors.in_broker import BrokerHost
 
     host = BrokerHost(node, request_stop)
-    return host, make_doors(host)
+    doors = make_doors(host)
+    host.show(doors)
+    return host, doors
 
 
 def _spare_the_collector() -> None:
