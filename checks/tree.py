@@ -48,7 +48,7 @@ class Source:
 
     @property
     def room(self) -> str:
-        """`log` for src/tailrace/log/segment.py; empty outside the package, for modules at its top level, and for data."""
+        """`log` for src/tailrace/log/segment.py; empty outside the package, for its top level, and for data."""
         parts = self.path.split("/")
         return parts[2] if self.is_python and parts[:2] == ["src", "tailrace"] and len(parts) > 3 else ""
 

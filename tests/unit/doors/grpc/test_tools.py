@@ -62,8 +62,8 @@ def test_reflection_tells_services_and_files() -> None:
         assert MESSAGE_QUEUE in [one.name for one in services.list_services_response.service]
         parse = descriptor_pb2.FileDescriptorProto.FromString
         names = [parse(one).name for one in symbol.file_descriptor_response.file_descriptor_proto]
-        assert names[0] == "tailrace/v1/producer.proto"
-        assert {"tailrace/v1/records.proto", "google/rpc/status.proto", "google/protobuf/any.proto"} <= set(names)
+        assert names[0] == "tailrace_v1/producer.proto"
+        assert {"tailrace_v1/records.proto", "google/rpc/status.proto", "google/protobuf/any.proto"} <= set(names)
         assert parse(file.file_descriptor_response.file_descriptor_proto[0]).package == "message_queue"
         assert missing.error_response.error_code == nothing.error_response.error_code == Code.NOT_FOUND
 
