@@ -3,10 +3,13 @@
 The broker serves their requests as those of a client that has not authenticated, with its permissions.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from tailrace.doors.broker_host import Host
+from tailrace.doors.door import ClientDoor
 from tailrace.doors.upstream import Upstream, driver_for
 from tailrace.model.addresses import Address
 from tailrace.model.ids import BrokerId
@@ -44,6 +47,11 @@ class BrokerHost:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._broker.spawn(work)
+
+    def show(self, doors: Sequence[ClientDoor]) -> None:
+        """Show what these doors have done among the facts of the broker, for `tailrace doors`."""
+        for door in doors:
+            self._broker.services.admin.show_door(door.listener_name, partial(asdict, door.counters))
 
     async def _endpoints(self, listener: str) -> Mapping[BrokerId, Address]:
         return self._broker.services.cluster_net.endpoints(listener)

@@ -205,6 +205,13 @@ class Settings:
             check(row(one), getattr(self, one.name))
         check_relations(self)
 
+    @property
+    def host_for_clients(self) -> str:
+        """The host name that clients and other brokers use to reach this process."""
+        if self.advertised_host:
+            return self.advertised_host
+        return "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
+
 
 def check_relations(settings: Settings) -> None:
     _check_waits(settings)

@@ -15,6 +15,7 @@ from tailrace.doors.door import CannotListen, open_doors
 from tailrace.doors.in_broker import BrokerHost
 from tailrace.doors.kafka import KafkaDoor
 from tailrace.model.addresses import Address
+from tailrace.model.caller import BROKER
 from tailrace.model.ids import BrokerId
 from tailrace.model.listeners import HTTP_LISTENER, KAFKA_LISTENER
 from tailrace.model.settings import Settings
@@ -53,6 +54,7 @@ async def serving(folder: Path) -> AsyncIterator[Serving]:
     node = await start_broker(system_ports(), settings)
     host = BrokerHost(node, lambda: None)
     kafka, door = KafkaDoor(node), LineDoor(host)
+    host.show([door])
     await open_doors(node, [kafka, door])
     try:
         yield Serving(node, kafka, host, door)
@@ -121,3 +123,21 @@ def test_if_one_door_cannot_listen_none_stays_open(tmp_path: Path) -> None:
         other.close()
 
     asyncio.run(run())
+
+
+@given(serving)
+async def test_the_broker_shows_what_its_doors_have_done(broker: Serving) -> None:
+    await broker.make_topic("orders")
+    await broker.ask("orders one")
+    await broker.ask("missing two")
+    (fact,) = [one for one in broker.node.services.admin.settings_of(BROKER, 4, "1") if one.name == "door.http"]
+    told = dict(one.split("=") for one in fact.values[0].value.split(","))
+    assert told == {
+        "endpoint": str(broker.door.endpoint),
+        "connections": str(broker.door.counters.connections),
+        "accepted": "2",
+        "requests": "2",
+        "failed": "1",
+        "received_bytes": str(len("orders one\nmissing two\n")),
+        "sent_bytes": str(broker.door.counters.sent_bytes),
+    }

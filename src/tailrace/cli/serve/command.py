@@ -36,7 +36,7 @@ Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 could not start or failed, 2 a fla
 def serve(words: Sequence[str]) -> int:
     given = vars(_parser().parse_args(words))
     config, until_eof = given.pop("config"), given.pop("until_eof")
-    settings = settings_from(_read_yaml(config) if config else {}, os.environ, given, config or "")
+    settings = settings_from(read_yaml(config) if config else {}, os.environ, given, config or "")
     from tailrace.cli.serve.running import run_broker  # only after the flags are parsed: keeps --help fast
 
     return run_broker(settings, until_eof=until_eof)
@@ -63,16 +63,22 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--config", metavar="FILE", help="A YAML file with settings.")
-    for name, one in rows().items():
-        setting = row(one)
-        if setting.flag is not None:
-            parser.add_argument(setting.flag, dest=yaml_name(name), help=_help(setting, one.default), **_value(one))
+    add_flags(parser, list(rows()))
     parser.add_argument(
         "--until-eof",
         action="store_true",
         help="Stop when standard input is closed: for a parent process that may die without stopping the broker.",
     )
     return parser
+
+
+def add_flags(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
+    """Flags for those of these settings that have one."""
+    for name in names:
+        one = rows()[name]
+        setting = row(one)
+        if setting.flag is not None:
+            parser.add_argument(setting.flag, dest=yaml_name(name), help=_help(setting, one.default), **_value(one))
 
 
 def _value(one: "Field[Any]") -> dict[str, Any]:
@@ -90,7 +96,7 @@ def _help(setting: Row, default: object) -> str:
     return f"{setting.help}{shown} Environment: {variable_name(setting.name)}.".replace("%", "%%")
 
 
-def _read_yaml(path: str) -> Mapping[str, object]:
+def read_yaml(path: str) -> Mapping[str, object]:
     import yaml  # takes 30 ms, so only if there is a file
 
     try:

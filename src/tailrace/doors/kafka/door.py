@@ -58,6 +58,9 @@ class KafkaDoor:
             self._listener = await self._host.net(self.listener_name).listen(lambda: KafkaConnection(self), host, port)
         except OSError as error:
             raise CannotListen(self.listener_name, host, port, "--kafka-port", error) from None
+        self.services.admin.show_door(
+            self.listener_name, lambda: {"connections": len(self), "accepted": self._accepted}
+        )
         self.services.admin.serve_forwarded_with(self._forwarded.serve)
         self.services.cluster_net.serve_clients_with(lambda: KafkaConnection(self))
         self._host.spawn(self.close_idle())
