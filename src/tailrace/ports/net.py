@@ -289,12 +289,10 @@ def keep_alive(transport: asyncio.BaseTransport, seconds: float) -> None:
     found = transport.get_extra_info("socket")
     if found is None:
         return
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     interval_s = max(int(seconds / (KEEPALIVE_PROBES + 1)), 1)
-    for option, value in (
-        ("TCP_KEEPIDLE", interval_s),
-        ("TCP_KEEPINTVL", interval_s),
-        ("TCP_KEEPCNT", KEEPALIVE_PROBES),
-    ):
-        if hasattr(socket, option):  # macOS lacks the first
-            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    timing = {"TCP_KEEPIDLE": interval_s, "TCP_KEEPINTVL": interval_s, "TCP_KEEPCNT": KEEPALIVE_PROBES}
+    with suppress(OSError):  # the connection may be lost already, which the protocol is told in its own way
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in timing.items():
+            if hasattr(socket, name):  # macOS lacks the first
+                found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
