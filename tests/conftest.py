@@ -1,5 +1,7 @@
 """What all tests share: the keeper of the interop ledger, which has to live where the reports of all workers arrive,
-and the order of tests."""
+the order of tests, and a Ctrl-C that reaches the programs that tests run."""
+
+import signal
 
 import hypothesis
 import pytest
@@ -12,6 +14,9 @@ hypothesis.settings.load_profile("tailrace")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell without job control starts background commands that ignore SIGINT, and so would every child.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(LedgerKeeper(), "interop-ledger")
 

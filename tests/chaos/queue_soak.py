@@ -87,9 +87,10 @@ def is_poison(value: str) -> bool:
 class Worker:
     """A process that is started again whenever it ended."""
 
-    def __init__(self, bootstrap: str, remembers_s: float, log: Path) -> None:
+    def __init__(self, bootstrap: str, remembers_s: float, log: Path, handled: dict[str, None]) -> None:
         self._words = [bootstrap, QUEUE, str(remembers_s)]
         self._log = log
+        self._handled_by_any = handled
         self.handled: Counter[str] = Counter()
         self.start()
 
@@ -110,6 +111,7 @@ class Worker:
         assert process.stdout is not None
         for line in process.stdout:
             self.handled[line.strip()] += 1
+            self._handled_by_any[line.strip()] = None
 
     @property
     def is_running(self) -> bool:
@@ -132,8 +134,10 @@ class QueueUnderFire:
         make_topic(cluster, DEAD, PARTITIONS)
         change_group(cluster.bootstrap, QUEUE, GROUP_SETTINGS)
         folder = diary.path.parent
+        self._handled: dict[str, None] = {}  # all messages that were handled, as far as workers have said so
         self._workers = [
-            Worker(cluster.bootstrap, soak.remembers_s, folder / f"worker-{number}.log") for number in range(WORKERS)
+            Worker(cluster.bootstrap, soak.remembers_s, folder / f"worker-{number}.log", self._handled)
+            for number in range(WORKERS)
         ]
         self._unsent = len(self._sent)
         self._sender = threading.Thread(target=self._send, daemon=True)
@@ -153,16 +157,11 @@ class QueueUnderFire:
                     producer.poll(0.1)
         self._unsent = producer.flush(SETTLED_WITHIN_S)
 
-    @property
-    def handled(self) -> Counter[str]:
-        """How often each message was handled, as far as workers have said so."""
-        return sum((Counter(dict(worker.handled.copy())) for worker in self._workers), Counter())
-
     def suffer(self) -> None:
         """Kill workers and brokers, evenly spread over the work."""
         for number in range(self._soak.kills):
             wanted = (number + 1) * self._soak.items // (self._soak.kills + 2)
-            self._until(lambda: len(self.handled) >= wanted, f"{wanted} messages are handled")  # noqa: B023
+            self._until(lambda: len(self._handled) >= wanted, f"{wanted} messages are handled")  # noqa: B023
             if self._random.random() < 0.5:
                 worker = self._random.randrange(WORKERS)
                 self._diary.note(f"kill worker {worker}")
@@ -182,7 +181,7 @@ class QueueUnderFire:
         """Wait, as long as there is progress; workers that ended are started again."""
         before, deadline = -1, 0.0
         while not condition():
-            now, done = time.monotonic(), len(self.handled)
+            now, done = time.monotonic(), len(self._handled)
             if done != before:
                 before, deadline = done, now + PROGRESS_WITHIN_S
             assert now < deadline, f"no progress for {PROGRESS_WITHIN_S:g} s, not yet: {what}; {done} are handled"
@@ -198,7 +197,8 @@ class QueueUnderFire:
     def judge(self) -> tuple[list[str], Soaked]:
         """What is wrong, and what was counted."""
         self._sender.join(SETTLED_WITHIN_S)
-        handled, letters = self.handled, read_dead_letters(self._cluster.bootstrap)
+        handled = sum((worker.handled for worker in self._workers), Counter[str]())
+        letters = read_dead_letters(self._cluster.bootstrap)
         wrong = [f"{self._unsent} messages were not written"] if self._unsent else []
         wrong += [f"{value} was never handled" for value in self._sent if not is_poison(value) and not handled[value]]
         wrong += [f"{value} was handled, though poison" for value in handled if is_poison(value)]

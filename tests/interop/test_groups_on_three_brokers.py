@@ -61,6 +61,8 @@ def kill_coordinator(client: Client, topic: str, group: str, bench: Client, clus
             fill(bench, topic, 10)
             soon(lambda: len(dict.fromkeys(read(first, second))) == 20 * PARTITIONS)
             last = dict(read(first, second))
+            # librdkafka's admin client waits for a coordinator that was named to it, even for one that is dead.
+            soon(lambda: bench.describe_topic(OFFSETS_TOPIC).leaders[partition_of(group, len(leaders))] != coordinator)
             soon(
                 lambda: all(at > last[one] for one, at in Confluent(cluster.bootstrap).committed(group, topic).items())
             )

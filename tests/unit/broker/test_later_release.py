@@ -68,7 +68,7 @@ async def test_a_level_that_this_release_does_not_support_stops_every_broker(bro
     brokers.within(leader, lambda: append(brokers[leader].metadata, raised))
     await brokers.until(lambda: all(brokers[one].background.failed.done() for one in brokers.ids))
     assert failure_of(brokers[2]) == (
-        f"this broker (tailrace {__version__}) supports metadata.version 1 to 3, the cluster is at metadata.version 9: "
+        f"this broker (tailrace {__version__}) supports metadata.version 1 to 4, the cluster is at metadata.version 9: "
         f"start it with tailrace > {__version__}"
     )
 
