@@ -16,6 +16,7 @@ from rich.console import Console
 from benchmarks import kafka, ours, outcomes, tables
 from benchmarks.cases import Start
 from benchmarks.cases.bulk import bulk
+from benchmarks.cases.dmqp import dmqp
 from benchmarks.cases.failover import failover
 from benchmarks.cases.footprint import footprint
 from benchmarks.cases.groups import groups
@@ -53,6 +54,8 @@ CASES: Final[dict[str, Case]] = {
     "transactions-always": partial(transactions, fsync="always"),
     "queues": partial(queues, fsync="never"),
     "queues-always": partial(queues, fsync="always"),
+    "dmqp": partial(dmqp, fsync="never"),
+    "dmqp-always": partial(dmqp, fsync="always"),
     "footprint": footprint,
     "spark": spark,
 }

@@ -5,6 +5,7 @@ from typing import Final
 from tailrace.doors.door import CannotListen, DoorCounters
 from tailrace.doors.http.origins import origins_of
 from tailrace.doors.http.queue_api.api import QueueApi
+from tailrace.doors.http.rest.mounting import rest_api
 from tailrace.doors.http.routes import Api, Router
 from tailrace.doors.http.server import HttpOptions, HttpServer
 from tailrace.doors.upstream import ClientHost
@@ -28,7 +29,7 @@ class HttpDoor:
         self._server = HttpServer(host.net(self.listener_name), host.ports.clock, Router(self._apis()), options)
 
     def _apis(self) -> list[Api]:
-        return [QueueApi(self._host).api()]
+        return [QueueApi(self._host).api(), rest_api(self._host.upstream, self._host.ports)]
 
     @property
     def counters(self) -> DoorCounters:
