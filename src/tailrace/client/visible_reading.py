@@ -1,4 +1,4 @@
-"""Plain reads of committed messages at an offset, without a group and without a fetch session."""
+"""Plain reads of messages at an offset, without a group and without a fetch session."""
 
 from typing import Any
 
@@ -10,18 +10,30 @@ from tailrace.wire.errors import Error
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
 
 
-async def read_visible(cluster: Cluster, place: PartitionName, offset: int, max_bytes: int) -> VisibleBatches | None:
-    """What the leader has at this offset, one piece; None if it has nothing there yet. Retried until there is an
-    answer. `Refused` with OFFSET_OUT_OF_RANGE if the log begins later."""
+async def read_visible(
+    cluster: Cluster,
+    place: PartitionName,
+    offset: int,
+    max_bytes: int,
+    *,
+    wait_s: float = 0.0,
+    committed: bool = True,
+    within_s: float | None = None,
+) -> VisibleBatches | None:
+    """What the leader has at this offset, one piece; None if it has nothing there within `wait_s`. Retried until there
+    is an answer. `Refused` with OFFSET_OUT_OF_RANGE if the log begins later.
+
+    Who waits needs connections of its own (`Cluster.with_own_connections`): a broker answers each in order.
+    """
     what = f"read {place.topic}-{place.partition} at offset {offset}"
 
     async def ask() -> VisibleBatches | None:
         address = await cluster.leader(place)
         request = FetchRequest(
-            max_wait_ms=0,
-            min_bytes=0,
+            max_wait_ms=int(1000 * wait_s),
+            min_bytes=int(wait_s > 0),
             max_bytes=max_bytes,
-            isolation_level=1,
+            isolation_level=int(committed),
             topics=(
                 TopicToFetch(
                     name=place.topic,
@@ -37,7 +49,7 @@ async def read_visible(cluster: Cluster, place: PartitionName, offset: int, max_
             ),
         )
         try:
-            response = await cluster.call(address, request)
+            response = await cluster.call(address, request, cluster.limits.request_s + wait_s)
         except Retry:
             cluster.map.forget_leader(place)
             raise
@@ -49,9 +61,10 @@ async def read_visible(cluster: Cluster, place: PartitionName, offset: int, max_
             if error in (Error.FENCED_LEADER_EPOCH, Error.UNKNOWN_LEADER_EPOCH):
                 raise Retry(f"cannot {what}: {error.name}")
             raise Refused(error, what)
-        return select_visible(answer.records, answer.aborted_transactions or ()) if answer.records else None
+        aborted = (answer.aborted_transactions or ()) if committed else None
+        return select_visible(answer.records, aborted) if answer.records else None
 
-    return await cluster.retry(what, ask)
+    return await cluster.retry(what, ask, within_s)
 
 
 def _answer(response: Any, place: PartitionName, what: str) -> Any:

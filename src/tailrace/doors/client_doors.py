@@ -73,7 +73,7 @@ CLIENT_DOORS: Final = (
     ),
     ClientDoorKind(
         listener=GRPC_LISTENER, title="gRPC", setting="grpc.port", extra="grpc", libraries=("grpc", "google"),
-        module="tailrace.doors.grpc", door="GrpcDoor",
+        module="tailrace.doors.grpc.door", door="GrpcDoor",
     ),
     ClientDoorKind(
         listener=DMQP_LISTENER, title="DMQP", setting="dmqp.port", extra="dmqp", libraries=("cryptography",),

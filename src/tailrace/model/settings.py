@@ -96,6 +96,7 @@ class Settings:
     kafka_port: int = setting("kafka.port", 9092, "The port for Kafka clients; 0: any free port.", flag="--kafka-port", **between(0, 65535))
     http_port: int = setting("http.port", CLOSED, "The port for HTTP clients; 0: any free port; -1: not served.", flag="--http-port", **between(CLOSED, 65535))
     grpc_port: int = setting("grpc.port", CLOSED, "The port for gRPC clients; 0: any free port; -1: not served.", flag="--grpc-port", **between(CLOSED, 65535))
+    grpc_reflection_enable: bool = setting("grpc.reflection.enable", False, "Let tools like grpcurl ask the gRPC door which services it has.")
     dmqp_port: int = setting("dmqp.port", CLOSED, "The port for DMQP clients; 0: any free port; -1: not served.", flag="--dmqp-port", **between(CLOSED, 65535))
     insecure: bool = setting("insecure", False, "Let the doors for HTTP, gRPC and DMQP listen on an address that is not a loopback address. They ask for no login: who reaches them can read and write every topic.", flag="--insecure")
     advertised_host: str = setting("advertised.host", "", "The host name that clients and other brokers connect to; empty: the value of host.", flag="--advertised-host")
@@ -122,6 +123,7 @@ class Settings:
     fsync: Fsync = setting("fsync", "always", "When data is synced to disk: always (before it is acknowledged), at an interval, or never by the broker.", flag="--fsync", **one_of("always", "interval", "never"))
     fsync_interval_ms: int = setting("fsync.interval.ms", 1000, "How often data is synced to disk with fsync=interval.", **between(1, NEVER_MS))
     log_checkpoint_interval_ms: int = setting("log.flush.offset.checkpoint.interval.ms", 60_000, "How often recovery points are written; after a crash, the log is checked from there.", **between(100, NEVER_MS))
+    log_checkpoint_interval_bytes: int = setting("log.flush.offset.checkpoint.interval.bytes", 256 * MiB, "After how many appended bytes recovery points are written, even if the interval has not passed; each batch counts as 4 KiB more than it has. So a start after a crash checks little more than this.", **between(MiB, NEVER_MS))
     log_retention_check_interval_ms: int = setting("log.retention.check.interval.ms", 300_000, "How often the broker looks for segments to delete.", **between(1, NEVER_MS))
 
     auto_create_topics_enable: bool = setting("auto.create.topics.enable", True, "Create a topic when a client requests one that does not exist.")

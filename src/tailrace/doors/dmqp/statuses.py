@@ -29,17 +29,17 @@ class NotAwaited(Exception):
 def status_of(error: BaseException) -> Status:
     if isinstance(error, TooLargeToSend):
         return Status.EMSGSIZE
-    if isinstance(error, NotWritten) and not error.may_be_written and isinstance(error.__cause__, Refused):
-        return _of_refusal(error.__cause__)
+    if isinstance(error, NotWritten) and not error.may_be_written and error.error is not None:
+        return _of_refusal(error.error)
     if isinstance(error, Refused):
-        return _of_refusal(error)
+        return _of_refusal(error.error)
     if isinstance(error, ClientError | Retry | OSError | TimeoutError | NotAwaited):
         return Status.EAGAIN
     logger.error("a request failed unexpectedly", exc_info=error)
     return Status.EIO
 
 
-def _of_refusal(refused: Refused) -> Status:
-    if refused.error in TOO_LARGE:
+def _of_refusal(error: Error) -> Status:
+    if error in TOO_LARGE:
         return Status.EMSGSIZE
-    return Status.EAGAIN if refused.retriable else Status.EIO
+    return Status.EAGAIN if error.retriable else Status.EIO
