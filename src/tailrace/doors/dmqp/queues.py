@@ -93,7 +93,7 @@ class Queues:
             with self._upstream.producers.of(PRINCIPAL) as producer:
                 while done < len(pushes):
                     some = _some(pushes, done)
-                    if not some[0].is_awaited():  # its client was told to try again: then those behind are new enough
+                    if not some[0].is_awaited():  # its client was told to try again; those behind came later
                         some[0].failed(NotAwaited())
                         done += 1
                         continue
