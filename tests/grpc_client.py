@@ -44,7 +44,7 @@ class GrpcClient:
 
     def details(self, error: grpc.RpcError) -> Any:
         """The google.rpc.Status in the trailers of a call that failed."""
-        trailers = dict(error.trailing_metadata() or ())  # type: ignore[attr-defined]
+        trailers = dict(error.trailing_metadata() or ())
         return self.schema.rpc.Status.FromString(trailers["grpc-status-details-bin"])
 
     def detail(self, error: grpc.RpcError, kind: str) -> Any | None:
