@@ -129,7 +129,8 @@ class Node:
         except RegistrationRefused as error:
             raise CannotStart(str(error)) from None
         self.spawn(self.control.producer_ids.stock_up())
-        await self.hosted.settle()
+        if self.hosted.settled.is_set():
+            await self.hosted.settle()
         self.hosted.sweep()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -197,7 +198,7 @@ class Node:
         await self.checkpointing.checkpoint()
         await self.hosted.close()
         await self.metadata.log.close()
-        await self.checkpointing.mark_clean()
+        await self.checkpointing.mark_clean(all_scanned=self.hosted.all_scanned)
         self.votes.close()
         self.lock.release()
         self.ports.offload.close()

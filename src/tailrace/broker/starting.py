@@ -94,6 +94,7 @@ if TYPE_CHECKING:
 logger: Final = logging.getLogger(__name__)
 
 LED_WITHIN_S: Final = 3.0
+OPENED_WITHIN_S: Final = 1.0
 RECHECK_S: Final = 0.005
 
 
@@ -243,7 +244,7 @@ class Startup:
         for served in (requests, hand_overs, *coordinated, coordinators.leader_calls):
             self._requests.add(served.handlers)
         _wire(control, reactions)
-        checkpointing = Checkpointing(ports, settings.data_dir, self.partitions)
+        checkpointing = Checkpointing(ports, settings.data_dir, self.partitions, hosted.unopened, hosted.scan_cost)
         read_ahead = ReadAhead()
         return Node(
             ports=ports,
@@ -412,7 +413,8 @@ class Startup:
         if node.is_sole_voter and not metadata.leads and quorums.vote_problem is not None:
             raise quorums.vote_problem  # no other broker could lead, so waiting would not help
         await node.control.follower.catch_up()
-        await node.hosted.settle()
+        spawn(node.hosted.settle())
+        await self._opened(node)
         node.reactions.is_live = True
         spawn(node.control.follower.follow())
         spawn(node.control.role.watch())
@@ -424,7 +426,16 @@ class Startup:
         spawn(node.control.duties.report())
         spawn(node.control.duties.watch_in_sync())
         spawn(node.control.duties.rebalance())
-        await self._soon(node.leads_alone)
+        await self._soon(lambda: node.leads_alone() or not node.hosted.settled.is_set())
+
+    async def _opened(self, node: Node) -> None:
+        """Wait until the partitions are open, but not longer than `OPENED_WITHIN_S`: those that are open are served
+        while the others are scanned."""
+        try:
+            async with asyncio.timeout(OPENED_WITHIN_S):
+                await node.hosted.settled.wait()
+        except TimeoutError:
+            logger.info("scanning the logs takes longer; the partitions scanned so far are served meanwhile")
 
     async def _soon(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition, but not longer than `LED_WITHIN_S`: a full disk delays an election until it has room,

@@ -16,7 +16,7 @@ from typing import Final
 
 from tailrace.client.admin import change_group_settings, group_settings
 from tailrace.client.cluster import Cluster, Retry
-from tailrace.client.faults import Refused
+from tailrace.client.faults import Refused, check
 from tailrace.client.group_membership import Membership
 from tailrace.client.groups.member import MemberOptions, Partitions
 from tailrace.client.groups.share_member import ShareMember
@@ -116,7 +116,8 @@ class GroupPreparation:
     async def _initialize(self, group: str, topic: str) -> Partitions:
         """Be a member until all partitions are assigned to this one or to others."""
         driver, cluster = self._cluster.driver, self._cluster
-        await cluster.refresh([topic])
+        for found in (await cluster.refresh([topic])).topics:
+            check(found.error_code, f"find topic {topic}")
         options = MemberOptions(group=group, topics=(topic,))
         changed = asyncio.Event()
         membership = Membership(

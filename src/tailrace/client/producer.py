@@ -199,7 +199,7 @@ class Producer:
         self._needs_epoch = False
         self._outbox.restart_sequences()
 
-    async def commit_offsets(self, group: str, offsets: Mapping[PartitionName, int], **member: object) -> None:
+    async def commit_offsets(self, group: str, offsets: Mapping[PartitionName, int], **member: Any) -> None:
         """Commit offsets of a group with the transaction; see `transactions.commit_offsets_within`."""
         assert self._added is not None, "there is no open transaction"
         self._is_known = True

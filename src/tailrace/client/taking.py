@@ -21,33 +21,28 @@ while, or when others need the room.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from tailrace.client.cluster import Cluster, Retry
 from tailrace.client.cluster_map import UNKNOWN
 from tailrace.client.consumer import Received
 from tailrace.client.faults import Busy, ClientError, NoSuchPartition, NotAcknowledged, Refused, Unavailable, check
 from tailrace.client.group_preparation import GroupPreparation, Prepared
-from tailrace.client.message_counts import MessageCounts
-from tailrace.client.offsets import EARLIEST, LATEST, offsets_at
-from tailrace.client.share_admin import share_group_offsets
 from tailrace.client.shares.message import Message, Outcome
+from tailrace.client.taking_gate import Gate, Turn
 from tailrace.client.taking_session import TakingSession, Wanted
-from tailrace.client.visible_reading import read_visible
+from tailrace.client.unfinished import Unfinished
 from tailrace.model.addresses import Address
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import PartitionName, TopicPartition
-from tailrace.model.limits import MiB
-from tailrace.records.opened import open_batch
-from tailrace.wire.errors import Error
 from tailrace.wire.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
 
-PEEKED_MAX_BYTES: Final = 1 * MiB
+LOCKED_WAIT_MS: Final = 50  # how long a broker holds a request, and its connection, until another taker is done
+CALLERS_MAX: Final = 1_000  # of one taker that ask at a time, where several messages of a partition may be locked
 
 
 @frozen
@@ -68,7 +63,27 @@ class TooManyTakers(ClientError):
 
 class _Seen(Enum):
     EMPTY = auto()  # every partition was asked
-    LOCKED = auto()  # there are messages, which others have
+    OURS = auto()  # there may be messages, behind those that other callers of this taker have
+
+
+class _Call:
+    """One call of `take`."""
+
+    def __init__(self, came_at: float, gives_up_at: float, locked_until: float) -> None:
+        self.came_at = came_at
+        self.gives_up_at = gives_up_at  # if there is nothing
+        self.locked_until = locked_until  # if others have locked what there is
+        self.failing_since: float | None = None
+        self.has_asked = False
+
+    def failed(self, failure: Retry | Refused, now: float, retry_s: float, unknown_s: float) -> None:
+        """Raise the failure if it lasts."""
+        if isinstance(failure, Refused) and not failure.retriable:
+            raise failure
+        self.failing_since = now if self.failing_since is None else self.failing_since
+        is_unknown = isinstance(failure, Refused) and failure.error in UNKNOWN
+        if now - self.failing_since >= (unknown_s if is_unknown else retry_s):
+            raise failure if is_unknown else Unavailable(f"cannot take a message: {failure}")
 
 
 class Takers:
@@ -77,8 +92,7 @@ class Takers:
         self.cluster = cluster
         self.limits = limits
         self.preparation = GroupPreparation(cluster)
-        self.asking = cluster.with_own_connections(cluster.limits)  # for what is no share session
-        self.counts = MessageCounts(self.asking)
+        self.unfinished = Unfinished(cluster)
         self._lanes = [cluster.with_own_connections(cluster.limits) for _ in range(limits.connections)]
         self._lane = 0
         self._takers: dict[tuple[str, str, bool], Taker] = {}  # the one that was used last at the end
@@ -103,7 +117,8 @@ class Takers:
             self._close(taker)
         await asyncio.gather(*self._closing, return_exceptions=True)
         self.preparation.close()
-        for cluster in (self.asking, *self._lanes):
+        self.unfinished.close()
+        for cluster in self._lanes:
             cluster.close()
 
     # What takers need
@@ -158,7 +173,8 @@ class Taker:
         self._held: dict[Message, TakingSession] = {}
         self._users = 0
         self._turn = 0  # whose partition is asked first
-        self._waiting: deque[asyncio.Future[None]] = deque()  # callers that wait for a message to be settled
+        self._gates: dict[int | None, Gate] = {}  # by the partition that callers want; None: any
+        self._has_one_lock = sets_up  # as far as is known
 
     @property
     def is_idle(self) -> bool:
@@ -191,110 +207,130 @@ class Taker:
         """The first message that the group has not finished, of the partition that is asked next or of this one. It may
         be locked by now. Nothing is locked."""
         with self._use():
-            async for found in self._first_unfinished(await self._partitions(partition)):
+            places = await self._partitions(partition)
+            async for found in self._takers.unfinished.first(self.group, places):
                 return found
         return None
 
     async def unread(self) -> int:
         """How many messages the group has not finished, also those that are locked."""
         with self._use():
-            places = await self._partitions(None)
-            asking = self._takers.asking
-            ends = await offsets_at(asking, dict.fromkeys(places, LATEST))
-            stable = await offsets_at(asking, dict.fromkeys(places, LATEST), committed=True)
             prepared = await self._prepared()
-            offsets = await share_group_offsets(asking, self.group)
-            starts = await self._starts(places)
-            total = 0
-            for place in places:
-                count = await self._takers.counts.between(place, starts[place], stable[place])
-                lag = offsets[place].lag if place in offsets else None
-                if lag is not None and not prepared.one_lock:  # some after the start may be finished
-                    count -= max(0, ends[place] - starts[place] - lag)
-                total += max(0, count)
-            return total
+            places = await self._partitions(None)
+            return await self._takers.unfinished.count(self.group, places, in_order=prepared.one_lock)
 
     # Taking
 
     async def _take(self, number: int | None, wait_s: float) -> Message | None:
-        began = self._driver.now()
-        limits = self._takers.limits
-        failing_since: float | None = None
-        pause_s = limits.pause_min_s
+        now = self._driver.now()
+        call = _Call(now, now + wait_s, now + max(wait_s, self._takers.limits.locked_s))
         while True:
-            why, until = "", began + wait_s
-            try:
-                found = await self._try(number)
-            except Refused as refused:
-                if not refused.retriable:
-                    raise
-                why, failure = str(refused), refused
-                bound_s = self._cluster.limits.unknown_s if refused.error in UNKNOWN else limits.retry_s
-            except Retry as retry:
-                why, failure, bound_s = str(retry), None, limits.retry_s
-            else:
-                if isinstance(found, Message):
-                    return found
-                failing_since = None
-                if found is _Seen.LOCKED:
-                    until = max(until, began + limits.locked_s)
+            gate = self._gates.setdefault(number, Gate())
             now = self._driver.now()
-            if why:
-                failing_since = now if failing_since is None else failing_since
-                if now - failing_since >= bound_s:
-                    raise failure or Unavailable(f"cannot take a message of {self.topic} for group {self.group}: {why}")
-            elif now >= until:
-                if found is _Seen.LOCKED:
-                    raise Busy(f"the next messages of {self.topic} for group {self.group} are locked by others")
+            self.drop_expired(now)
+            waits_s = (call.gives_up_at if gate.has_been_empty(call.came_at) else call.locked_until) - now
+            turn = await gate.enter(self._room(number), call.came_at, call.gives_up_at, waits_s, is_back=call.has_asked)
+            if turn is Turn.EMPTY:
                 return None
-            await self._wait(pause_s if why else min(pause_s, until - now))
-            pause_s = min(2 * pause_s, limits.pause_max_s)
+            if turn is Turn.LATE:
+                raise self._busy(gate.problem)
+            try:
+                found = await self._ask(gate, call, number)
+            finally:
+                gate.leave(self._room(number))
+                self._drop_gate(number)
+            if found is not _Seen.OURS:
+                return found
 
-    async def _wait(self, seconds: float) -> None:
-        """Until a message of this taker is settled, or so long."""
-        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(settled)
-        try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await settled
-        finally:
-            with suppress(ValueError):
-                self._waiting.remove(settled)
+    async def _ask(self, gate: Gate, call: "_Call", number: int | None) -> "Message | Literal[_Seen.OURS] | None":
+        """Ask until there is an answer. OURS: what there is has been taken by other callers of this taker."""
+        pause_s = self._takers.limits.pause_min_s
+        call.has_asked = True
+        while True:
+            asked_at = self._driver.now()
+            try:
+                seen = await self._try(number)
+                found = await self._wait_for(seen, call) if isinstance(seen, PartitionName) else seen
+            except (Retry, Refused) as failure:
+                gate.problem = str(failure)
+                call.failed(failure, self._driver.now(), self._takers.limits.retry_s, self._cluster.limits.unknown_s)
+                left_s = pause_s
+            else:
+                call.failing_since = gate.problem = None
+                if isinstance(found, Message) or found is _Seen.OURS:
+                    return found
+                if found is None:
+                    continue
+                now = self._driver.now()
+                gate.is_empty(asked_at, now)
+                left_s = call.gives_up_at - now
+                if left_s <= 0:
+                    return None
+            await self._driver.sleep(min(pause_s, left_s))
+            pause_s = min(2 * pause_s, self._takers.limits.pause_max_s)
 
-    async def _try(self, number: int | None) -> Message | _Seen:
+    async def _wait_for(self, place: PartitionName, call: "_Call") -> Message | None:
+        """Let the leader wait shortly until another taker is done: it serves those that wait in order."""
+        left_s = call.locked_until - self._driver.now()
+        if left_s <= 0:
+            raise self._busy(None)
+        ((address, wanted),) = (await self._by_leader([place])).items()
+        return await self._take_from(address, wanted, min(int(1000 * left_s) + 1, LOCKED_WAIT_MS))
+
+    def _busy(self, problem: str | None) -> Busy | Unavailable:
+        if problem is not None:
+            return Unavailable(f"cannot take a message of {self.topic} for group {self.group}: {problem}")
+        return Busy(f"the next messages of {self.topic} for group {self.group} are locked by other takers")
+
+    def _room(self, number: int | None) -> int:
+        """How many callers may ask at a time."""
+        if not self._has_one_lock:
+            return CALLERS_MAX
+        held = {message.partition.partition for message in self._held}
+        if number is not None:
+            return int(number not in held)
+        return max(1, len(self._cluster.map.partitions(self.topic))) - len(held)
+
+    async def _try(self, number: int | None) -> Message | _Seen | PartitionName:
+        """Ask all leaders, one after the other, so that no more than one message is locked. A partition: its next
+        message is locked by another taker."""
         prepared = await self._prepared()
+        self._has_one_lock = prepared.one_lock
         places = await self._partitions(number)
         self._turn += 1
-        free = places
-        if prepared.one_lock:
-            held = {message.partition for message in self._held}
-            free = [one for one in places if one not in held]
-        failure: Exception | None = None
-        for address, wanted in (await self._by_leader(free)).items():
-            if address is None:
-                failure = failure or Retry(f"{self.topic} has a partition without a leader")
-                continue
-            session = self._session(address)
+        failure: Retry | Refused | None = None
+        for address, wanted in (await self._by_leader(places)).items():
             try:
-                message = await session.take(wanted)
+                message = await self._take_from(address, wanted)
             except (Retry, Refused) as error:
-                if isinstance(error, Refused):
-                    if not error.retriable:
-                        raise
-                    if error.error in UNKNOWN:  # the topic was made again, or the group deleted
-                        self._takers.preparation.forget(self.group, self.topic)
-                        self._cluster.map.updated_at.pop(self.topic, None)
+                if isinstance(error, Refused) and not error.retriable:
+                    raise
                 failure = failure or error
             else:
                 if message is not None:
-                    self._held[message] = session
                     return message
         if failure is not None:
             raise failure
-        if prepared.one_lock and (len(free) < len(places) or await self._has_unfinished(places)):
-            return _Seen.LOCKED
-        return _Seen.EMPTY
+        if not prepared.one_lock:
+            return _Seen.EMPTY
+        if any(message.partition in places for message in self._held):
+            return _Seen.OURS
+        return await self._takers.unfinished.any_of(self.group, places) or _Seen.EMPTY
+
+    async def _take_from(self, address: Address | None, wanted: Wanted, wait_ms: int = 0) -> Message | None:
+        if address is None:
+            raise Retry(f"partition {wanted[0].partition} of {self.topic} has no leader")
+        session = self._session(address)
+        try:
+            message = await session.take(wanted, wait_ms)
+        except Refused as refused:
+            if refused.error in UNKNOWN:  # the topic was made again, or the group deleted
+                self._takers.preparation.forget(self.group, self.topic)
+                self._cluster.map.updated_at.pop(self.topic, None)
+            raise
+        if message is not None:
+            self._held[message] = session
+        return message
 
     async def _by_leader(self, places: Sequence[PartitionName]) -> dict[Address | None, Wanted]:
         """Whom to ask for what, first the leader of another partition each time; None: those without a leader."""
@@ -306,12 +342,6 @@ class Taker:
         for one in places:
             found.setdefault(known.leader(one), []).append(TopicPartition(topic_id, one.partition))
         return {address: tuple(sorted(wanted)) for address, wanted in found.items()}
-
-    async def _has_unfinished(self, places: Sequence[PartitionName]) -> bool:
-        """Whether there are messages that were not acquired: others have them, or they have just come."""
-        offsets = await share_group_offsets(self._takers.asking, self.group)
-        doubtful = [one for one in places if one not in offsets or offsets[one].lag != 0]
-        return any([True async for _ in self._first_unfinished(doubtful)])
 
     # Settling
 
@@ -327,11 +357,16 @@ class Taker:
 
     def _settled(self, message: Message, _: object) -> None:
         self._held.pop(message, None)
-        while self._waiting:
-            waiting = self._waiting.popleft()
-            if not waiting.done():
-                waiting.set_result(None)
-                break
+        self._admit()
+
+    def _admit(self) -> None:
+        for number, gate in list(self._gates.items()):
+            gate.admit(self._room(number))
+            self._drop_gate(number)
+
+    def _drop_gate(self, number: int | None) -> None:
+        if number in self._gates and self._gates[number].is_idle:
+            del self._gates[number]
 
     def drop_expired(self, now: float) -> None:
         for message, session in list(self._held.items()):
@@ -339,40 +374,6 @@ class Taker:
                 session.held.pop(message, None)
                 message.is_lost = True
                 del self._held[message]
-
-    # Looking
-
-    async def _first_unfinished(self, places: Sequence[PartitionName]) -> AsyncIterator[Received]:
-        """Of each partition that has one."""
-        if not places:
-            return
-        starts = await self._starts(places)
-        for place in places:
-            found = await self._first_message(place, starts[place])
-            if found is not None:
-                yield found
-
-    async def _starts(self, places: Iterable[PartitionName]) -> dict[PartitionName, int]:
-        """Where the group is with each partition; a group that has not begun will begin with the first message."""
-        offsets = await share_group_offsets(self._takers.asking, self.group)
-        begins = await offsets_at(self._takers.asking, dict.fromkeys(places, EARLIEST))
-        return {one: max(begins[one], (offsets[one].start or 0) if one in offsets else 0) for one in places}
-
-    async def _first_message(self, place: PartitionName, offset: int) -> Received | None:
-        while True:
-            try:
-                visible = await read_visible(self._takers.asking, place, offset, PEEKED_MAX_BYTES)
-            except Refused as refused:
-                if refused.error is not Error.OFFSET_OUT_OF_RANGE:
-                    raise
-                return None
-            if visible is None or visible.end <= offset:
-                return None
-            for at, header in visible.batches:
-                for record in open_batch(visible.data[at : at + header.size]):
-                    if record.offset >= offset:
-                        return Received(place, *record)
-            offset = visible.end
 
     # Partitions, leaders, sessions
 

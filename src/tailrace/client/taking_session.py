@@ -1,8 +1,8 @@
 """The share session of one taker with one broker: takes and settles messages for many callers, one request at a time.
 
-What several callers want is one ShareFetch, and what they decide meanwhile is one ShareAcknowledge. No request is held
-by the broker: a queue that is empty answers at once. The session is opened by the first ShareFetch, and closed when the
-taker is idle.
+What several callers want is one ShareFetch, and what they decide meanwhile is one ShareAcknowledge. A broker holds no
+request for long, since others use the connection: a queue that is empty answers at once. The session is opened by the
+first ShareFetch, and closed when the taker is idle.
 
 An accept counts when the broker has answered it. A broker that could not store it is asked again, as long as the lock
 lasts. Whatever leaves open what became of it is `OutcomeUnknown`: the message may be finished or come again, so the
@@ -44,10 +44,11 @@ Moved = Callable[[TopicPartition, LeaderIdAndEpoch, Sequence[NodeEndpoint]], Non
 class Ask:
     """A caller that wants a message of one of these partitions."""
 
-    __slots__ = ("result", "wanted")
+    __slots__ = ("result", "wait_ms", "wanted")
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: Wanted, wait_ms: int) -> None:
         self.wanted = wanted
+        self.wait_ms = wait_ms
         self.result: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
 
 
@@ -115,9 +116,11 @@ class TakingSession:
 
     # What callers do
 
-    async def take(self, wanted: Wanted) -> Message | None:
-        """A message of one of these partitions; None if the broker has none. `Retry` if a partition failed."""
-        ask = Ask(wanted)
+    async def take(self, wanted: Wanted, wait_ms: int = 0) -> Message | None:
+        """A message of one of these partitions; None if the broker has none. `Retry` if a partition failed.
+
+        `wait_ms`: how long the broker may hold the request, and what comes after it on the connection."""
+        ask = Ask(wanted, wait_ms)
         self._asks.append(ask)
         self._start()
         try:
@@ -182,13 +185,13 @@ class TakingSession:
     # Taking
 
     async def _fetch(self) -> None:
-        wanted = self._asks[0].wanted
-        asks = [one for one in self._asks if one.wanted == wanted and not one.result.done()]
-        self._asks = deque(one for one in self._asks if one.wanted != wanted)
+        wanted, wait_ms = self._asks[0].wanted, self._asks[0].wait_ms
+        asks = [one for one in self._asks if (one.wanted, one.wait_ms) == (wanted, wait_ms) and not one.result.done()]
+        self._asks = deque(one for one in self._asks if (one.wanted, one.wait_ms) != (wanted, wait_ms))
         if not asks:
             return
         try:
-            found, failure = await self._fetch_some(wanted, len(asks))
+            found, failure = await self._fetch_some(wanted, len(asks), wait_ms)
         except (Retry, ClientError) as error:
             for ask in asks:
                 _fail(ask, error)
@@ -208,8 +211,8 @@ class TakingSession:
         for message in found:
             self.decide(message, Outcome.RELEASE)
 
-    async def _fetch_some(self, wanted: Wanted, count: int) -> tuple[deque[Message], Exception | None]:
-        limits = FetchLimits(max_wait_ms=0, max_records=count, mode="record_limit")
+    async def _fetch_some(self, wanted: Wanted, count: int, wait_ms: int) -> tuple[deque[Message], Exception | None]:
+        limits = FetchLimits(max_wait_ms=wait_ms, max_records=count, mode="record_limit")
         while True:
             sent_at = self._driver.now()
             response: ShareFetchResponse = await self._call(self._session.fetch(wanted, limits, {}))

@@ -16,6 +16,7 @@ EPOCHS_NAME: Final = "leader-epochs"
 TRUNCATED_NAME: Final = "truncated"
 DAMAGED_NAME: Final = "damaged"
 REFILLING_NAME: Final = "refilling"
+ASIDE_NAME: Final = "aside"  # a folder
 HORIZON_NAME: Final = "horizon"
 SWAP_NAME: Final = "compacted"
 CLEANER_NAME: Final = "cleaner"

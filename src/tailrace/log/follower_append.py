@@ -1,12 +1,14 @@
 """A follower's append: batches exactly as the leader has them, with their offsets and epochs.
 
 Batches must be intact and continue the log: each begins where the one before it ended, and epochs do not fall. That
-holds for a compacted leader, too: an empty batch stands where batches were removed. An empty log begins at the first
+holds for a compacted leader, too: an empty batch stands where batches were removed. It may span offsets that the
+follower has already, as batches of its own: then only the rest of it is appended. An empty log begins at the first
 offset that the leader sends.
 """
 
 from typing import TYPE_CHECKING
 
+from tailrace.log.compaction.fillers import is_filler, rest_of_filler
 from tailrace.log.state.voters import write_control
 from tailrace.log.writing import write
 from tailrace.model.faults import CorruptBatch, StorageFailed
@@ -25,6 +27,8 @@ def append_as_is(log: "Log", data: memoryview, now_ms: int) -> int:
         check_intact(batch)
         if not log.segments:
             log.start = log.end = log.durable = header.base_offset
+        if header.base_offset < log.end <= header.last_offset and is_filler(header):
+            batch, header = rest_of_filler(header, log.end)
         if header.base_offset != log.end or header.leader_epoch < log.epochs.last:
             raise CorruptBatch(
                 f"a batch with offset {header.base_offset}, epoch {header.leader_epoch} cannot follow "

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tailrace.log.log import Log
 
 logger: Final = logging.getLogger(__name__)
+CLOSED: Final = "closed"
+DELETED: Final = "deleted"
 
 
 def is_checkpointed(log: "Log") -> bool:
@@ -53,7 +55,7 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
     if log.point_saved and point == log.recovery_point and not log.truncation_covered and not _has_unsaved(log):
         log.stops_clean = True
         return point
-    log.stops_clean = False
+    log.stops_clean, cost = False, log.unsaved_cost
     try:
         await _save(log, end)
         _remove_old_snapshots(log)
@@ -68,6 +70,7 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
         )
         return log.recovery_point
     log.recovery_point, log.point_saved, log.stops_clean = point, True, log.end == end
+    log.unsaved_cost -= cost
     return point
 
 
@@ -228,7 +231,7 @@ async def _keep_producers(log: "Log", base: int) -> None:
 
 async def close(log: "Log") -> RecoveryPoint | None:
     point = await checkpoint(log)
-    log.refusal = log.refusal or "closed"
+    log.refusal = log.refusal or CLOSED
     log.can_checkpoint = False
     for segment in log.segments:
         segment.file.close()
@@ -236,7 +239,7 @@ async def close(log: "Log") -> RecoveryPoint | None:
 
 
 async def delete(log: "Log") -> None:
-    log.refusal = "deleted"
+    log.refusal = DELETED
     log.can_checkpoint = False
     log.syncer.abandon(OSError(f"{log.folder} is deleted"))
     for segment in log.segments:

@@ -34,7 +34,8 @@ class ChangeRefusal(Enum):
 class Effects:
     """What the shell must do before the next event, in this order.
 
-    1. `truncate_to`: truncate the log and report `Truncated`. Fetch again only after that.
+    1. `truncate_to`: truncate the log and report `Truncated`. Fetch again only after that. `begin_anew`: note durably
+       that this replica may not vote, set its log aside, report `BegunAnew`, and fetch again only after that.
     2. `store_vote`: write the vote to disk, then report `VoteStored`. The write may take its time: the machine holds
        back the messages that would reveal the vote until it is stored. A later vote may replace one that is not stored
        yet.
@@ -54,6 +55,7 @@ class Effects:
 
     moves: tuple[Move, ...] = ()
     truncate_to: Offset | None = None
+    begin_anew: bool = False
     store_vote: Vote | None = None
     append_leader_change: bool = False
     append_voters: Voters | None = None
@@ -71,6 +73,7 @@ class EffectsBuilder:
     chance: float
     moves: list[Move] = field(default_factory=list)
     truncate_to: Offset | None = None
+    begin_anew: bool = False
     store_vote: Vote | None = None
     append_leader_change: bool = False
     append_voters: Voters | None = None
@@ -83,6 +86,7 @@ class EffectsBuilder:
         return Effects(
             moves=tuple(self.moves),
             truncate_to=self.truncate_to,
+            begin_anew=self.begin_anew,
             store_vote=self.store_vote,
             append_leader_change=self.append_leader_change,
             append_voters=self.append_voters,

@@ -70,6 +70,11 @@ class Truncated:
 
 
 @frozen(kw_only=False)
+class BegunAnew:
+    """The log was set aside, as the leader demanded: it is empty, and this replica may not vote."""
+
+
+@frozen(kw_only=False)
 class Repaired:
     """A replica that may not vote has caught up on disk with a log end that its leader had after the restart."""
 
@@ -86,5 +91,6 @@ Event = (
     | RemoveVoter
     | VotersAppended
     | Truncated
+    | BegunAnew
     | Repaired
 )

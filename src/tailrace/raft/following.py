@@ -55,7 +55,9 @@ def fetch_answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> N
         return  # for a log that has changed since the fetch
     known.contact(turn.now, answer.pulse)
     state.elections_lost = 0
-    if answer.diverging is None:
+    if answer.begin_anew:
+        turn.begin_anew = state.voters != (state.me,)  # a sole voter has nobody to fetch from
+    elif answer.diverging is None:
         known.matches(answer.high_watermark)
         turn.append_fetched = True
         if commit(state):
@@ -82,6 +84,17 @@ def truncated(state: State, event: Truncated, turn: EffectsBuilder) -> None:
     state.log_end = event.end
     state.durable = min(state.durable, event.end)
     state.history.truncated(event.end)
+    state.update_observer_role(turn)
+
+
+def begun_anew(state: State, turn: EffectsBuilder) -> None:
+    """The log is empty. What it held was committed by a majority without this replica, which votes again once it has
+    fetched everything; so its high watermark begins at 0 again, as after a restart with an empty disk."""
+    state.log_complete = False
+    state.log_end = state.durable = state.high_watermark = Offset(0)
+    state.history.begun_anew()
+    if state.following is not None:
+        state.following.begun_anew()
     state.update_observer_role(turn)
 
 

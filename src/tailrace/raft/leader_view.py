@@ -37,6 +37,11 @@ class LeaderView:
         self.matched = True
         self.high_watermark = max(self.high_watermark, high_watermark)
 
+    def begun_anew(self) -> None:
+        """Our log was emptied."""
+        self.matched = False
+        self.high_watermark = -1
+
     def committed(self, log_end: int) -> int:
         """How far our own log is known to be committed; -1: unknown."""
         return min(self.high_watermark, log_end) if self.matched else -1

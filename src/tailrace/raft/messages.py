@@ -126,6 +126,7 @@ class FetchAnswer:
     served: bool  # the sender is the leader of this epoch, and the fetch was of the same epoch
     high_watermark: Offset
     diverging: EpochEnd | None = None  # the follower's log is not a prefix of the leader's: no entries are sent
+    begin_anew: bool = False  # the leader may lack tombstones from there on: fetch from an empty log (`tombstones`)
     pulse: Pulse | None = None  # set by the receiver's shell
 
 

@@ -26,6 +26,7 @@ from tailrace.raft import electing, following, leading, voter_changes
 from tailrace.raft.effects import Effects, EffectsBuilder, Vote
 from tailrace.raft.events import (
     AddVoter,
+    BegunAnew,
     Campaign,
     Event,
     LeaderDisconnected,
@@ -95,6 +96,8 @@ class Replica(State):
                 leading.resign(self, Cause.RESIGNS, turn)
             case Transfer():
                 leading.transfer(self, event, turn)
+            case BegunAnew():
+                following.begun_anew(self, turn)
             case AddVoter() | RemoveVoter():
                 voter_changes.change_voters(self, event, turn)
             case VotersAppended():

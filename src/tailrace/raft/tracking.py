@@ -28,6 +28,8 @@ class Tracker:
     caught_up: float = -FOREVER  # when it last had the leader's whole log of that moment
     leader_end: int = 0  # the leader's log end when it last fetched
     pulse: Pulse | None = None  # of its fetch session: a fetch without changes repeats the last one
+    # It began with an empty log in this epoch and never fell back: all it has came from this leader (`tombstones`).
+    granted: bool = False
     early: Synced | None = None  # about a log that it has not fetched with yet: the message overtook the fetch
 
     @property
@@ -81,6 +83,7 @@ class Leadership:
             tracker.caught_up = now
         elif tracker.end >= 0 and end >= tracker.leader_end:  # the whole log as of its previous fetch
             tracker.caught_up = max(tracker.caught_up, tracker.fetched)
+        tracker.granted = fetch.last_epoch < 0 or (tracker.granted and end >= tracker.end)
         tracker.fetched = now
         tracker.pulse = fetch.pulse
         tracker.leader_end = log_end
@@ -95,6 +98,7 @@ class Leadership:
         """`peer` fetched, but its log diverges from the leader's: only the contact counts."""
         tracker = self.trackers.setdefault(peer, Tracker(now))
         tracker.fetched = now
+        tracker.granted = False
 
     def synced(self, event: Synced) -> None:
         tracker = self.trackers.get(event.peer)
@@ -126,7 +130,16 @@ class Leadership:
 
     def durable_on(self, count: int, own_durable: int) -> int:
         """The offset up to which `count` voters have everything on disk; -1: there are fewer voters."""
-        durable = sorted(own_durable if voter == self._me else self.trackers[voter].durable for voter in self._voters)
+        return self._durable_on(count, own_durable, self._voters)
+
+    def durable_without(self, replica: Voter, own_durable: int) -> int:
+        """The offset up to which a majority has everything on disk, this replica not counted; -1: they are no majority
+        without it."""
+        others = tuple(voter for voter in self._voters if voter != replica)
+        return self._durable_on(majority(len(self._voters)), own_durable, others)
+
+    def _durable_on(self, count: int, own_durable: int, voters: Voters) -> int:
+        durable = sorted(own_durable if voter == self._me else self.trackers[voter].durable for voter in voters)
         return durable[-count] if count <= len(durable) else -1
 
     @property

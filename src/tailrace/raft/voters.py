@@ -57,6 +57,10 @@ class VoterHistory:
         while self._sets[-1][0] >= end:
             self._sets.pop()
 
+    def begun_anew(self) -> None:
+        """The log was emptied: the set in force stays until the log has another."""
+        self._sets = [(-1, self.current)]
+
     def committed(self, high_watermark: int) -> None:
         """Forget the sets before the last committed one: committed entries are never truncated."""
         while len(self._sets) > 1 and self._sets[1][0] < high_watermark:

@@ -2,8 +2,9 @@
 
 Record batches are never copied into a response. The declaration in `wire/messages/fetch.py` is the reference, and
 tests compare the two in every version. Tagged fields are decoded only if a partition has some: consumers send none.
-Two tags of Tailrace's own are used between brokers, and skipped by every other reader: the follower's durable offset
-(its log is on disk below it), and the leader's log end offset, for a replica that may not vote.
+Tags of Tailrace's own are used between brokers, and skipped by every other reader: the follower's durable offset (its
+log is on disk below it), the leader's log end offset, for a replica that may not vote, the tombstone horizon of a
+compacted log, and that the replica must begin anew (ADR 0025).
 """
 
 import struct
@@ -40,7 +41,9 @@ DIRECTORY_TAG: Final = 0  # of a partition in the request
 DURABLE_TAG: Final = 10_000  # Tailrace's own
 DIVERGING_TAG: Final = 0  # of a partition in the response
 LEADER_TAG: Final = 1
-LOG_END_TAG: Final = 10_000  # Tailrace's own
+LOG_END_TAG: Final = 10_000  # Tailrace's own, as the next two
+HORIZON_TAG: Final = 10_001
+BEGIN_ANEW_TAG: Final = 10_002
 
 _HEAD: Final = struct.Struct(">iiiib")
 _HEAD_WITHOUT_REPLICA: Final = struct.Struct(">iiib")
@@ -104,6 +107,8 @@ class PartitionFetched(NamedTuple):
     log_end: int = -1  # the leader's log end offset, for a replica that may not vote
     preferred_replica: int = -1  # a nearer replica to read from (KIP-392), from version 11
     aborted: Sequence[tuple[int, int]] | None = None  # aborted transactions: producer id, first offset; None: null
+    horizon: int = -1  # the tombstone horizon of the leader's log
+    begin_anew: bool = False  # the replica must empty its log first
 
 
 def read_fetch(frame: memoryview, at: int, version: int) -> FetchHead:
@@ -296,7 +301,7 @@ def _partition_old(out: list[Buffer], body: bytearray, version: int, one: Partit
 
 def _partition_flexible(out: list[Buffer], body: bytearray, version: int, one: PartitionFetched) -> bytearray:
     partition, error, high_watermark, last_stable, log_start, records = one[:6]
-    leader, epoch, diverging, log_end, preferred, aborted = one[6:]
+    leader, epoch, diverging, log_end, preferred, aborted, horizon, begin_anew = one[6:]
     if not aborted:
         count = 0 if aborted is None else 1  # compact length of null, of an empty array
         body += _ANSWER_12.pack(partition, error, high_watermark, last_stable, log_start, count, preferred)
@@ -305,7 +310,8 @@ def _partition_flexible(out: list[Buffer], body: bytearray, version: int, one: P
         body += _aborted_flexible(aborted) + INT32.pack(preferred)
     body += uvarint(len(records) + 1)
     body = _put_records(out, body, records)
-    body += b"\0" if leader < 0 and epoch < 0 and diverging is None and log_end < 0 else _answer_tags(one)
+    has_own = log_end >= 0 or horizon >= 0 or begin_anew
+    body += b"\0" if leader < 0 and epoch < 0 and diverging is None and not has_own else _answer_tags(one)
     return body
 
 
@@ -325,6 +331,10 @@ def _answer_tags(one: PartitionFetched) -> bytes:
         tags.append(_tag(LEADER_TAG, LEADER_LAYOUT.pack(one.leader, one.leader_epoch) + b"\0"))
     if one.log_end >= 0:
         tags.append(_tag(LOG_END_TAG, INT64.pack(one.log_end)))
+    if one.horizon >= 0:
+        tags.append(_tag(HORIZON_TAG, INT64.pack(one.horizon)))
+    if one.begin_anew:
+        tags.append(_tag(BEGIN_ANEW_TAG, b"\1"))
     return uvarint(len(tags)) + b"".join(tags)
 
 

@@ -15,10 +15,12 @@ from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.headers import request_header
 from tailrace.wire.hot import INT32, INT64, bounded, read_tags, slice_of, tagged_struct, tagged_value
 from tailrace.wire.hot_fetch import (
+    BEGIN_ANEW_TAG,
     DIRECTORY_TAG,
     DIVERGING_LAYOUT,
     DIVERGING_TAG,
     DURABLE_TAG,
+    HORIZON_TAG,
     LEADER_LAYOUT,
     LEADER_TAG,
     LOG_END_TAG,
@@ -42,6 +44,7 @@ _NO_RACK: Final = b"\1"
 _UNKNOWN: Final = -1
 
 _ANSWER_HEAD: Final = struct.Struct(">ihi")  # throttle time, error, session id
+BOOL: Final = struct.Struct(">?")
 _ANSWER: Final = struct.Struct(">ihqqq")
 _ABORTED_BYTES: Final = struct.calcsize(">qq")
 
@@ -155,11 +158,14 @@ def _with_tags(one: PartitionFetched, frame: memoryview, at: int) -> tuple[Parti
     tags, at = read_tags(frame, at)
     leader, leader_epoch = tagged_struct(tags, LEADER_TAG, LEADER_LAYOUT) or (-1, -1)
     log_end = tagged_value(tags, LOG_END_TAG, INT64)
+    horizon = tagged_value(tags, HORIZON_TAG, INT64)
     return one._replace(
         leader=leader,
         leader_epoch=leader_epoch,
         diverging=tagged_struct(tags, DIVERGING_TAG, DIVERGING_LAYOUT),
         log_end=-1 if log_end is None else log_end,
+        horizon=-1 if horizon is None else horizon,
+        begin_anew=bool(tagged_value(tags, BEGIN_ANEW_TAG, BOOL)),
     ), at
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tailrace.model.faults import CorruptBatch
 from tailrace.records.header import read_header
-from tests.unit.log.logs import NOW, everything, on_loop, one_batch, open_log, read
+from tests.unit.log.logs import NOW, everything, filler, on_loop, one_batch, open_log, put, read
 
 
 @on_loop
@@ -33,3 +33,17 @@ async def test_the_leaders_batches_are_stored_unchanged(tmp_path: Path) -> None:
     with pytest.raises(CorruptBatch, match="checksum"):
         log.append_as_is(memoryview(flipped), NOW)
     assert log.end == 13
+
+
+@on_loop
+async def test_a_filler_may_span_batches_that_the_follower_has(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p")
+    put(log, one_batch([b"a", b"b"]))
+    log.append_as_is(filler(0, 4), NOW)
+    assert log.end == 5
+    data, _ = await read(log, 2)
+    assert bytes(data) == bytes(filler(2, 4))
+    with pytest.raises(CorruptBatch, match="cannot follow"):
+        log.append_as_is(filler(0, 4), NOW)
+    with pytest.raises(CorruptBatch, match="cannot follow"):
+        log.append_as_is(filler(6, 7), NOW)

@@ -231,10 +231,12 @@ def test_fetch_responses_are_as_declared(version: int) -> None:
 @pytest.mark.parametrize("diverging", [None, (7, 2**62)])
 @pytest.mark.parametrize("leader", [-1, 2])
 @pytest.mark.parametrize("log_end", [-1, 0, 2**62])
+@pytest.mark.parametrize(("horizon", "begin_anew"), [(-1, False), (2**62, False), (-1, True)])
 def test_responses_to_followers_carry_tagged_fields(
-    version: int, diverging: tuple[int, int] | None, leader: int, log_end: int
+    version: int, diverging: tuple[int, int] | None, leader: int, log_end: int, horizon: int, begin_anew: bool
 ) -> None:
     answer = PartitionFetched(1, 0, records=b"r", leader=leader, diverging=diverging, log_end=log_end)
+    answer = answer._replace(horizon=horizon, begin_anew=begin_anew)
     topic: str | Id = Id(b"i" * 16) if version >= 13 else "t"
     raw = body_of(b"".join(write_fetched(CORRELATION_ID, version, 0, 0, [(topic, [answer])])), True)
     response = decode_whole(FetchResponse, version, raw)
@@ -242,6 +244,7 @@ def test_responses_to_followers_carry_tagged_fields(
     (read,) = response.topics[0].partitions
     assert (read.diverging_epoch.epoch, read.diverging_epoch.end_offset) == (diverging or (-1, -1))
     assert (read.current_leader.leader_id, read.log_end_offset) == (leader, log_end)
+    assert (read.tombstone_horizon, read.begin_anew) == (horizon, begin_anew)
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,15 @@ def _compare(declared: Any, frame: bytes) -> None:
 
 
 def _facts(one: PartitionFetched) -> tuple[object, ...]:
-    return (*one[:5], bytes(one.records), one.leader, one.leader_epoch, one.diverging or (-1, -1), *one[9:11])
+    return (
+        *one[:5],
+        bytes(one.records),
+        one.leader,
+        one.leader_epoch,
+        one.diverging or (-1, -1),
+        *one[9:11],
+        *one[12:],
+    )
 
 
 def _declared_facts(one: Any) -> tuple[object, ...]:
@@ -152,7 +160,7 @@ def _declared_facts(one: Any) -> tuple[object, ...]:
         b"" if one.records is None else bytes(one.records),
         *(one.current_leader.leader_id, one.current_leader.leader_epoch),
         (one.diverging_epoch.epoch, one.diverging_epoch.end_offset),
-        *(one.log_end_offset, one.preferred_read_replica),
+        *(one.log_end_offset, one.preferred_read_replica, one.tombstone_horizon, one.begin_anew),
     )
 
 

@@ -6,6 +6,8 @@ registered broker knows the empty batches that take the place of removed ones (`
 
 The cleaner runs in a worker process, which is started for a pass and ended after it. A pass that fails is logged and
 tried again later: a full disk, a worker process that was killed, or a log that changed meanwhile cost only the pass.
+
+A leader also raises the tombstone horizon of its partitions, which lets all replicas remove tombstones (ADR 0025).
 """
 
 import asyncio
@@ -40,18 +42,34 @@ class Compacting:
         """Compact the log that needs it most; returns whether a pass succeeded, so that there may be more to do."""
         if self._hosted.image.level < COMPACTION_LEVEL or not self._hosted.effective.log_cleaner_enable:
             return False
+        await self._raise_horizons()
         for partition, choice in await self._due():
             if await self._pass(partition, choice):
                 return True
         return False
 
+    def _compacted(self) -> list[Partition]:
+        return [
+            partition
+            for partition in self._hosted.all()
+            if partition.log.settings.is_compacted
+            and not partition.is_internal
+            and partition.log.refusal is None
+            and not partition.log.refilling
+        ]
+
+    async def _raise_horizons(self) -> None:
+        for partition in self._compacted():
+            try:
+                await partition.raise_horizon()
+            except StorageFailed as error:
+                self._report(partition, str(error))
+
     async def _due(self) -> list[tuple[Partition, Choice]]:
         """The partitions to compact, the most urgent first."""
         now_ms, due = self._ports.clock.wall_ms(), []
-        for partition in list(self._hosted.all()):
+        for partition in self._compacted():
             log = partition.log
-            if partition.is_internal or not log.settings.is_compacted or log.refusal is not None or log.refilling:
-                continue
             try:
                 choice = await choose(log, partition.last_stable, now_ms)
             except (OSError, ValueError, StorageFailed) as error:
@@ -69,7 +87,7 @@ class Compacting:
         secret = bytes(self._ports.random.new_id())
         session = self._ports.offload.session(Cleaner, settings.log_cleaner_dedupe_buffer_size, secret)
         try:
-            done = await compact(partition.log, choice, session, throttle.moved)
+            done = await compact(partition.log, choice, session, throttle.moved, partition.removable)
         except (OSError, StorageFailed, WorkerLost, Abandoned) as error:
             self._report(partition, str(error) or type(error).__name__)
             return False

@@ -21,7 +21,17 @@ from tailrace.model.faults import CorruptBatch, StorageFailed
 from tailrace.model.ids import BrokerId, Epoch, Offset, TopicPartition
 from tailrace.model.limits import HELD_MESSAGES_MAX
 from tailrace.raft.effects import Effects, Vote
-from tailrace.raft.events import Event, Repaired, Resign, Tick, Transfer, Truncated, VotersAppended, VoteStored
+from tailrace.raft.events import (
+    BegunAnew,
+    Event,
+    Repaired,
+    Resign,
+    Tick,
+    Transfer,
+    Truncated,
+    VotersAppended,
+    VoteStored,
+)
 from tailrace.raft.messages import FetchAnswer, Message
 from tailrace.raft.replica import Replica, Role, Voter
 from tailrace.raft.roles import Cause
@@ -61,7 +71,8 @@ class QuorumMember:
         self.announcing = False
         # Epoch and log end of a leader: a replica that may not vote votes once its log is durable up to there.
         self._catch_up_target: tuple[Epoch, int] | None = None
-        self._truncating = False
+        self._truncating = False  # or being emptied, or its horizon is being stored: no events until that is done
+        self._horizon_being_stored = 0
         self._deferred: deque[Event] = deque()  # while the log is being truncated
         self._seen: tuple[Role, Epoch, Voter | None] = (replica.role, replica.epoch, replica.leader)
         log.on_durable = self._synced
@@ -124,6 +135,9 @@ class QuorumMember:
         if effects.truncate_to is not None:
             self._truncating = True
             self.ports.spawn(self._truncate(effects.truncate_to))
+        if effects.begin_anew:
+            self._truncating = True
+            self.ports.spawn(self._begin_anew())
         if effects.store_vote is not None:
             self.ports.store_vote(self, effects.store_vote)
         if effects.append_leader_change:
@@ -274,6 +288,58 @@ class QuorumMember:
             )
             self.ports.fetch_again(self)
         self._resume()
+
+    async def _begin_anew(self) -> None:
+        """Set the log aside and fetch everything again: the leader may lack tombstones that this log needs.
+
+        Noted as a replica that may not vote first: from then on the log lacks what it had reported as durable."""
+        end = self.log.end
+        try:
+            await self._observer.losing_log()
+            await self.log.start_over(keep_aside=True)
+        except (OSError, StorageFailed) as error:
+            logger.error("%s: cannot set the log aside to fetch it again, retrying: %s", self.name, error)
+            self.ports.fetch_again(self)
+        else:
+            logger.warning(
+                "%s: away for too long, the leader has removed tombstones above offset %d: set the log aside in %s, "
+                "fetching everything from the leader; not voting until then",
+                self.name,
+                end,
+                self.log.folder,
+            )
+            self._truncating = False
+            self.step(BegunAnew())
+        self._resume()
+
+    def take_horizon(self, horizon: int) -> bool:
+        """The leader's tombstone horizon. False: nothing may be appended before it is stored; fetched again then."""
+        if self.log.end >= horizon:
+            if horizon > self._horizon_being_stored and self.fetches:
+                self._horizon_being_stored = horizon
+                self.ports.spawn(self._store_horizon(horizon))
+            return True
+        if self.fetches:
+            self._truncating = True
+            self.ports.spawn(self._store_horizon_first(horizon))
+        return False
+
+    async def _store_horizon(self, horizon: int) -> None:
+        try:
+            await self.log.raise_horizon(horizon)
+        except StorageFailed as error:  # the leader sends it again
+            logger.error("%s: cannot store the tombstone horizon %d: %s", self.name, horizon, error)
+        self._horizon_being_stored = 0
+
+    async def _store_horizon_first(self, horizon: int) -> None:
+        await self._store_horizon(horizon)
+        self.ports.fetch_again(self)
+        self._resume()
+
+    def horizon_raised(self) -> None:
+        """As the leader: tell the followers."""
+        for session in self.sessions:
+            session.committed(self)
 
     def note_leader_end(self, log_end: int) -> None:
         """The leader sends its log end to a replica that may not vote, which votes again once it has all below."""

@@ -58,6 +58,9 @@ class MemberObserver(Protocol):
     def deposed(self) -> None:
         """This replica is no longer the leader."""
 
+    async def losing_log(self) -> None:
+        """Note durably that the replica may not vote, because its log is about to be emptied; `OSError` if it fails."""
+
     def became_active(self) -> None:
         """An idle leader is active again."""
 

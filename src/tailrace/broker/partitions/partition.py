@@ -30,6 +30,7 @@ from tailrace.model.ids import NO_BROKER, BrokerId, Epoch, TopicPartition
 from tailrace.model.topics import INTERNAL_TOPICS
 from tailrace.raft.events import Resign
 from tailrace.raft.replica import Replica, Role, Voter
+from tailrace.raft.tombstones import raised, removable
 from tailrace.raft.voters import majority
 from tailrace.records.control import marker_batch
 from tailrace.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, check_batch
@@ -48,6 +49,9 @@ class PartitionEvents(Protocol):
     def leader_changed(self, partition: "Partition") -> None:
         """The role, the epoch or the leader has changed, a new leader takes reads, the leader was lost or is back, or
         this replica is offline."""
+
+    async def losing_log(self, partition: "Partition") -> None:
+        """The replica is about to empty its log: note durably that it may not vote."""
 
     def became_active(self, partition: "Partition") -> None: ...
 
@@ -273,6 +277,26 @@ class Partition:
         connected = [session.broker for session in self.member.sessions if session.confirmed_at >= since]
         return sum(voter == self.me or voter.broker in connected for voter in voters) >= majority(len(voters))
 
+    # Compaction
+
+    async def raise_horizon(self) -> None:
+        """As the leader: raise the tombstone horizon as far as it may be raised now (ADR 0025)."""
+        leadership, log, away_ms = self.replica.leadership, self.log, self.log.settings.delete_retention_ms
+        if leadership is None or not self.leads:
+            return
+        covered = log.clean.covered_since(self._clock.wall_ms() - away_ms)
+        horizon = raised(leadership, covered, self.high_watermark, self._clock.monotonic(), away_ms / 1000)
+        if horizon > log.horizon:
+            await log.raise_horizon(horizon)
+            self.member.horizon_raised()
+
+    def removable(self) -> int:
+        """Tombstones and transaction markers below this may be removed now, as far as other replicas go."""
+        leadership, log = self.replica.leadership, self.log
+        if leadership is None:
+            return log.horizon
+        return removable(leadership, log.horizon, self._clock.monotonic(), log.settings.delete_retention_ms / 1000)
+
     # Reading
 
     @property
@@ -318,6 +342,8 @@ class Partition:
         following = self.replica.following
         if self.offline is not None or self.replica.role not in READABLE_ROLES or following is None:
             self.require_leader()
+        elif self.log.refilling:
+            raise self._not_leader("is fetching its whole log again")
         elif following.given_up:
             raise self._not_leader("is a follower that has lost contact with the leader")
 
@@ -369,6 +395,9 @@ class Partition:
 
     def leader_changed(self) -> None:
         self._events.leader_changed(self)
+
+    async def losing_log(self) -> None:
+        await self._events.losing_log(self)
 
     def became_active(self) -> None:
         self._events.became_active(self)

@@ -278,6 +278,8 @@ class FollowerSession:
         if not served and fetched.leader_epoch < 0:  # it does not know the partition (yet, or any longer)
             self._owner.fetch_again(member)
             return
+        if served and fetched.horizon > member.log.horizon and not member.take_horizon(fetched.horizon):
+            return
         answer = FetchAnswer(
             sender=fetch.to,
             to=self._me,
@@ -288,6 +290,7 @@ class FollowerSession:
             served=served,
             high_watermark=Offset(fetched.high_watermark),
             diverging=None if fetched.diverging is None else EpochEnd(*fetched.diverging),
+            begin_anew=fetched.begin_anew,
             pulse=asked,
         )
         records = fetched.records

@@ -152,10 +152,9 @@ class LeaderSession:
             member.sessions[self] = None
         partition.requested(wanted)
         member.mark_active()
-        peer = Voter(broker=self.broker, directory=wanted.directory)
         member.step(
             Fetched(
-                peer=peer,
+                peer=partition.peer,
                 to=self._me,
                 epoch=Epoch(wanted.leader_epoch),
                 end=Offset(wanted.offset),

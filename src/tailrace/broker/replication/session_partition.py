@@ -7,7 +7,8 @@ from tailrace.log.log import Read
 from tailrace.model.faults import Fault, OffsetOutOfRange, StorageFailed
 from tailrace.model.ids import NO_BROKER, Epoch
 from tailrace.raft.messages import FetchAnswer
-from tailrace.raft.replica import Role
+from tailrace.raft.replica import Role, Voter
+from tailrace.raft.tombstones import Serving, serving
 from tailrace.wire.errors import Error
 from tailrace.wire.hot_fetch import PartitionFetched, PartitionWanted
 
@@ -18,15 +19,17 @@ if TYPE_CHECKING:
 class SessionPartition:
     """Also the follower's liveness clock (`pulse`) while it is in the session."""
 
-    __slots__ = ("_left_at", "_session", "answer", "last_answered", "member", "sent", "wanted")
+    __slots__ = ("_left_at", "_session", "answer", "broker", "last_answered", "member", "sent", "wanted")
 
     def __init__(self, session: "LeaderSession", member: QuorumMember, wanted: PartitionWanted) -> None:
         self._session: LeaderSession | None = session
+        self.broker = session.broker
         self._left_at = 0.0
         self.member = member
         self.wanted = wanted
         self.answer: FetchAnswer | None = None  # the state machine's, to the last fetch
-        self.last_answered: tuple[Epoch, int] | None = None  # epoch and high watermark of the last answer
+        # epoch, high watermark and tombstone horizon of the last answer
+        self.last_answered: tuple[Epoch, int, int] | None = None
         self.sent = False  # records were sent, and the follower has not fetched this partition since
 
     @property
@@ -63,8 +66,12 @@ class SessionPartition:
 
     @property
     def has_new_high_watermark(self) -> bool:
-        answered = self.last_answered
-        return self.answer is not None and answered is not None and answered[1] != self.member.replica.high_watermark
+        answered, member = self.last_answered, self.member
+        return (
+            self.answer is not None
+            and answered is not None
+            and answered[1:] != (member.replica.high_watermark, member.log.horizon)
+        )
 
     # Answers
 
@@ -75,6 +82,8 @@ class SessionPartition:
         answer, log = self.answer, self.member.log
         if answer is not None and answer.diverging is not None:
             return self._fetched(b"", diverging=(answer.diverging.epoch, answer.diverging.end))
+        if (instead := self._below_horizon()) is not None:
+            return instead
         if self.wanted.offset >= log.end:
             return self._fetched(b"")
         try:
@@ -90,7 +99,30 @@ class SessionPartition:
             read = await log.read_cold(self.wanted.offset, max_bytes, log.end)
         except Fault as fault:
             return self._cannot_read(fault)
-        return self._with_records(read) if self.serves else self.refused()
+        if not self.serves:
+            return self.refused()
+        return self._below_horizon() or self._with_records(read)
+
+    def _below_horizon(self) -> PartitionFetched | None:
+        """What a replica below the tombstone horizon is sent instead of records (ADR 0025); None: send it records.
+
+        H may have risen since the replica fetched, and since the records were read: so this is asked last."""
+        member, offset = self.member, self.wanted.offset
+        log, leadership = member.log, member.replica.leadership
+        if offset >= log.horizon or offset < log.start or leadership is None:
+            return None
+        gets = serving(leadership, self.peer, offset, log.horizon, member.replica.durable)
+        if gets is Serving.BEGIN_ANEW:
+            self.sent = True  # and nothing else, until it fetches from an empty log
+            return PartitionFetched(self.wanted.partition, 0, begin_anew=True)
+        if gets is Serving.WAIT or log.swapping:  # the pass that swaps segments may not have known of a grant
+            return PartitionFetched(self.wanted.partition, Error.OFFSET_NOT_AVAILABLE)  # so it fetches again soon
+        return None
+
+    @property
+    def peer(self) -> Voter:
+        """The replica that fetches."""
+        return Voter(broker=self.broker, directory=self.wanted.directory)
 
     @property
     def serves(self) -> bool:
@@ -123,16 +155,18 @@ class SessionPartition:
         self, records: bytes | bytearray | memoryview, diverging: tuple[int, int] | None = None
     ) -> PartitionFetched:
         member = self.member
-        self.last_answered = (member.replica.epoch, member.replica.high_watermark) if diverging is None else None
+        horizon, high_watermark = member.log.horizon, member.replica.high_watermark
+        self.last_answered = (member.replica.epoch, high_watermark, horizon) if diverging is None else None
         return PartitionFetched(
             self.wanted.partition,
             0,
-            member.replica.high_watermark,
-            member.replica.high_watermark,
+            high_watermark,
+            high_watermark,
             member.log.start,
             records,
             diverging=diverging,
             log_end=member.log.end if self.wanted.durable < 0 else -1,
+            horizon=horizon if horizon > 0 and diverging is None else -1,
         )
 
     def _cannot_read(self, fault: Fault) -> PartitionFetched:

@@ -166,7 +166,8 @@ class Cleaner:
                 raise CorruptBatch(reason)
             removed = self._superseded.between(base, header.last_offset)
             if base < done.horizon:
-                removed |= self._tombstones.between(base, header.last_offset) & (1 << done.horizon - base) - 1
+                last = min(header.last_offset, done.horizon - 1)
+                removed |= self._tombstones.between(base, last)
         else:
             _, body = decompressed(batch)
             found = scan(batch, header, body)

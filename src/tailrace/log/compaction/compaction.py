@@ -55,8 +55,12 @@ class Compacted:
     full: bool  # whether the map of keys was full, so that the next pass goes on
 
 
-async def compact(log: "Log", choice: Choice, session: Session, throttle: Throttle) -> Compacted:
+async def compact(
+    log: "Log", choice: Choice, session: Session, throttle: Throttle, removable: Callable[[], int]
+) -> Compacted:
     """Compact the chosen segments; raises `Abandoned`, `WorkerLost`, `OSError` or `StorageFailed`.
+
+    `removable`: tombstones and markers below may be removed; if it falls meanwhile, the pass is given up.
 
     `OSError` with ENOSPC: the disk is full, and the log is as it was, except for segments that were replaced before.
     """
@@ -69,7 +73,9 @@ async def compact(log: "Log", choice: Choice, session: Session, throttle: Thrott
     keep_last = {
         producer_id: producer.sent[-1].base_offset for producer_id, producer in log.producers.items() if producer.sent
     }
-    cleaning = _Cleaning(log, session, throttle, keep_last, upto)
+    kept_since = log.ports.clock.wall_ms() - log.settings.delete_retention_ms
+    horizon = min(removable(), log.horizon, log.clean.covered_since(kept_since))  # consumers must see tombstones, too
+    cleaning = _Cleaning(log, session, throttle, keep_last, upto, horizon, removable)
     try:
         while segments:
             segments = await cleaning.replace_some(segments)
@@ -96,12 +102,23 @@ async def _survey(log: "Log", choice: Choice, session: Session, throttle: Thrott
 
 
 class _Cleaning:
-    def __init__(self, log: "Log", session: Session, throttle: Throttle, keep_last: dict[int, int], upto: int) -> None:
+    def __init__(
+        self,
+        log: "Log",
+        session: Session,
+        throttle: Throttle,
+        keep_last: dict[int, int],
+        upto: int,
+        horizon: int,
+        removable: Callable[[], int],
+    ) -> None:
         self._log = log
         self._session = session
         self._throttle = throttle
         self._keep_last = keep_last
         self._upto = upto  # what follows was not surveyed, and stays as it is
+        self._horizon = horizon  # tombstones and markers below go
+        self._removable = removable
         self.written = 0
 
     async def replace_some(self, segments: list[tuple[Segment, int]]) -> list[tuple[Segment, int]]:
@@ -133,9 +150,7 @@ class _Cleaning:
     async def _clean(self, segment: Segment, fresh: NewSegment) -> None:
         async for data, base, end in slices(segment, before=self._upto):
             aborted = await _aborted(self._log, base, end)
-            cleaned = await self._session.call(
-                "clean", data, aborted, horizon=self._log.horizon, keep_last=self._keep_last
-            )
+            cleaned = await self._session.call("clean", data, aborted, horizon=self._horizon, keep_last=self._keep_last)
             for offset, reason in cleaned.unreadable:
                 logger.warning(
                     "%s: the batch at offset %d cannot be compacted and stays as it is: %s",
@@ -177,8 +192,14 @@ class _Cleaning:
                 raise Abandoned("segments were removed or truncated meanwhile")
             if log.refusal is not None:
                 raise Abandoned(f"the log is {log.refusal}")
-            await begin_swap(disk, log.folder, bases, fresh.suffixes)
-            log.swapping = True
+            if self._removable() < self._horizon:
+                raise Abandoned("a replica that fetches the whole log needs tombstones that this pass removes")
+            log.swapping = True  # from here on, no such replica is served
+            try:
+                await begin_swap(disk, log.folder, bases, fresh.suffixes)
+            except BaseException:
+                log.swapping = False
+                raise
             try:
                 for segment in segments:
                     log.syncer.files.pop(segment.file, None)

@@ -7,7 +7,7 @@ kept open until a batch follows that stays: it may go on in the next slice of th
 from typing import Final
 
 from tailrace.records.build import seal_batch
-from tailrace.records.header import NO_PRODUCER, BatchHeader
+from tailrace.records.header import NO_PRODUCER, BatchHeader, read_header
 
 SPAN_MAX: Final = 2**31 - 1  # the last offset delta has 32 bits with a sign
 
@@ -49,3 +49,9 @@ def empty_batch(first: int, last: int, epoch: int) -> bytearray:
 def is_filler(header: BatchHeader) -> bool:
     """Whether the batch only fills a place: it has neither records nor a producer."""
     return header.records == 0 and header.producer_id == NO_PRODUCER and not header.is_control
+
+
+def rest_of_filler(header: BatchHeader, first: int) -> tuple[memoryview, BatchHeader]:
+    """A filler for the offsets of this one from `first` on."""
+    batch = memoryview(empty_batch(first, header.last_offset, header.leader_epoch))
+    return batch, read_header(batch)

@@ -105,6 +105,8 @@ class PartitionFetched:
     preferred_read_replica: Int32 = wire(since=11, default=-1)
     records: Records | None = wire(nullable="0+")
     log_end_offset: Int64 = wire(tag=10_000, since=12, default=-1, ignorable=True)  # the leader's
+    tombstone_horizon: Int64 = wire(tag=10_001, since=12, default=-1, ignorable=True)  # of the leader's log
+    begin_anew: bool = wire(tag=10_002, since=12, default=False, ignorable=True)  # the replica's log must be emptied
 
 
 @struct

@@ -60,6 +60,9 @@ class Noting:
     def leader_changed(self, partition: Partition) -> None:
         pass
 
+    async def losing_log(self, partition: Partition) -> None:
+        pass
+
     def became_active(self, partition: Partition) -> None:
         pass
 

@@ -29,7 +29,7 @@ def test_every_fault_has_a_status(fault: type[faults.Fault]) -> None:
 
 
 def test_what_may_be_tried_again_says_when() -> None:
-    again = [
+    again: list[ClientError | Retry] = [
         Unavailable("no leader"),
         Retry("gone"),
         Refused(Error.NOT_ENOUGH_REPLICAS, "write"),

@@ -131,3 +131,9 @@ def test_a_damaged_batch_stays_and_is_reported() -> None:
     assert done.data == log
     assert [offset for offset, _ in done.unreadable] == [0]
     assert "checksum" in done.unreadable[0][1]
+
+
+def test_a_horizon_far_above_a_batch_costs_nothing() -> None:
+    cleaner, log = Cleaner(1 << 20, SECRET), batch(0, "a", value=None) + batch(1, "b") + batch(2, "b", value=None)
+    cleaner.survey(log, ())
+    assert offsets(clean(cleaner, log, horizon=2**60)) == [[]]

@@ -46,7 +46,7 @@ async def chosen(log: Log) -> Choice:
 
 
 async def run_pass(log: Log, cleaner: NaiveCleaner | None = None) -> Compacted:
-    return await compact(log, await chosen(log), cleaner or NaiveCleaner(), no_throttle)
+    return await compact(log, await chosen(log), cleaner or NaiveCleaner(), no_throttle, lambda: log.horizon)
 
 
 async def table(log: Log) -> dict[bytes | None, tuple[int, bytes | None]]:
@@ -148,7 +148,7 @@ async def test_a_pass_is_given_up_when_its_segments_are_removed(tmp_path: Path) 
     log = await open_log(tmp_path / "p", settings=small)
     await filled(log)
     choice = await chosen(log)
-    passing = asyncio.ensure_future(compact(log, choice, NaiveCleaner(), no_throttle))
+    passing = asyncio.ensure_future(compact(log, choice, NaiveCleaner(), no_throttle, lambda: log.horizon))
     await asyncio.sleep(0)
     await log.advance_start(log.segments[2].base)
     before = await table(log)

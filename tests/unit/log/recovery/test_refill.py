@@ -228,3 +228,63 @@ async def test_voters_set_during_the_refill_win(tmp_path: Path) -> None:
     last = await open_log(tmp_path / "p", settings=small, recovery=await log.close())
     assert named
     assert (last.voters_before, last.voter_sets) == ((), named)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@on_loop
+async def test_a_log_that_is_set_aside_is_kept_until_the_refill_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "p"
+    log = await filled(await open_log(path, settings=small))
+    await log.raise_horizon(5)
+    await log.flush()
+    before = content(path)
+    await log.start_over(keep_aside=True)
+    assert (log.end, log.horizon, log.refilling) == (0, 0, True)
+    assert content(path / "aside") == before
+    await filled(log, count=3)
+    await log.start_over(keep_aside=True)  # what was fetched meanwhile is not worth keeping
+    assert content(path / "aside") == before
+    log = await open_log(path, settings=small)
+    assert (log.end, log.refilling) == (0, True)
+    assert content(path / "aside") == before
+    await filled(log)
+    await log.refilled()
+    assert not (path / "aside").exists()
+    assert not (path / "refilling").exists()
+
+
+def stored(machine: Machine, folder: str) -> dict[str, bytes]:
+    """The segments in a folder."""
+    files = {path.rpartition("/"): bytes(file.visible) for path, file in machine.storage.tree.files()}
+    return {name: data for (where, _, name), data in files.items() if where == folder and name.endswith(".log")}
+
+
+async def crash_while_setting_aside(world: World, operation: int, *, power_loss: bool) -> str:
+    machine = world.machine("broker")
+    log = await filled(await opened(machine, None))
+    await log.flush()
+    segments, end = stored(machine, FOLDER), log.end
+    machine.crash_at_operation(operation, power_loss=power_loss)
+    try:
+        await machine.run(log.start_over(keep_aside=True))
+    except Crashed:
+        log = await opened(machine, None)
+        if not log.refilling:
+            assert (stored(machine, FOLDER), log.end) == (segments, end)
+            return "whole"
+    else:
+        return "finished"
+    assert (log.end, stored(machine, f"{FOLDER}/aside")) == (0, segments)
+    return "aside"
+
+
+@pytest.mark.parametrize("power_loss", [False, True])
+def test_a_crash_leaves_the_whole_log_or_all_of_it_aside(power_loss: bool) -> None:
+    outcomes: list[str] = []
+    while "finished" not in outcomes:
+        with World(len(outcomes)) as world:
+            outcomes.append(world.run(crash_while_setting_aside(world, len(outcomes) + 1, power_loss=power_loss)))
+    assert [*dict.fromkeys(outcomes)] == ["whole", "aside", "finished"]

@@ -62,6 +62,9 @@ class Coverage:
     share_records_finished: int = 0  # accepted or rejected, and told so
     share_crashes: int = 0  # of members
     share_tenures: int = 0  # share partitions loaded by a leader
+    swaps: int = 0  # of segments by compacted ones
+    begun_anew: int = 0  # replicas too far behind a compacted log, which fetched all of it again
+    tombstones_removed: int = 0  # by every replica
     committed_batches: int = 0  # in all partitions
     seconds: float = 0.0  # virtual
 

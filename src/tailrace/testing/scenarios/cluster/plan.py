@@ -21,6 +21,7 @@ BROKER_COUNTS: Final = (1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5)
 SHARE_GROUPS: Final = ("s-plain", "s-rest", "s-dead")
 SHARE_GROUP_CHANCE: Final = 0.17  # that one of the share groups reads
 ALL_SHARE_GROUPS_CHANCE: Final = 0.03
+COMPACTION_CHANCE: Final = 0.15  # that there is a compacted topic
 FSYNC_POLICIES: Final[tuple[Fsync, ...]] = ("always",) * 8 + ("interval", "never")
 
 
@@ -40,6 +41,10 @@ class Plan:
     leader_check_seconds: int  # between two checks of who should lead and who should vote
     producer_rest_max_seconds: float  # after each acknowledgement
     share_groups: tuple[str, ...]  # that read, too
+    compacts: bool  # whether there is a compacted topic
+    keyed_segment_bytes: int  # of the compacted topic, as the next two
+    keyed_rest_max_seconds: float
+    tombstones_kept_ms: int  # delete.retention.ms: a replica that was away for longer may have to begin anew
     peer_tls: bool  # whether brokers connect to each other with TLS
 
     @property
@@ -56,7 +61,8 @@ class Plan:
             fsync=self.fsync,
             fsync_interval_ms=200,
             log_segment_bytes=self.segment_bytes,
-            log_checkpoint_interval_ms=self.checkpoint_ms,
+            log_checkpoint_interval_ms=min(self.checkpoint_ms, 300) if self.compacts else self.checkpoint_ms,
+            log_cleaner_backoff_ms=250 if self.compacts else 15_000,
             log_retention_check_interval_ms=60_000,
             auto_create_topics_enable=False,
             leader_imbalance_check_interval_seconds=self.leader_check_seconds,
@@ -83,6 +89,7 @@ def plan_for(seed: int, fault_seconds: float = FAULTS_DEFAULT_SECONDS) -> Plan:
     rng = random_stream(seed, "plan")
     brokers = rng.choice(BROKER_COUNTS)
     odds = _odds(rng)
+    compaction = random_stream(seed, "plan", "compaction")
     return Plan(
         seed=seed,
         fault_seconds=fault_seconds,
@@ -98,6 +105,10 @@ def plan_for(seed: int, fault_seconds: float = FAULTS_DEFAULT_SECONDS) -> Plan:
         flips_bit=rng.random() < 0.2,
         leader_check_seconds=rng.choice([1, 5]),
         peer_tls=random_stream(seed, "plan", "tls").random() < 0.25,
+        compacts=compaction.random() < COMPACTION_CHANCE,
+        keyed_segment_bytes=compaction.choice([1_024, 2_000]),
+        keyed_rest_max_seconds=compaction.choice([0.05, 0.15]),
+        tombstones_kept_ms=compaction.choice([0, 100, 500]),
         share_groups=_share_groups(random_stream(seed, "plan", "shares")),
     )
 

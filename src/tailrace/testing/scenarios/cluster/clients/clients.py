@@ -9,9 +9,11 @@ from typing import Any, Final, Protocol
 
 from tailrace.broker.machines.runtime import MachineRuntime
 from tailrace.cluster.controller import Controller
+from tailrace.model.ids import TopicPartition
 from tailrace.testing.scenarios.cluster.clients.classic_member import ClassicProtocolMember
 from tailrace.testing.scenarios.cluster.clients.client_workload import ClientWorkload
 from tailrace.testing.scenarios.cluster.clients.consumer_member import ConsumerProtocolMember
+from tailrace.testing.scenarios.cluster.clients.keyed_workload import KEYED_TOPIC, KeyedWorkload, topic_settings
 from tailrace.testing.scenarios.cluster.clients.metadata_watcher import MetadataWatcher
 from tailrace.testing.scenarios.cluster.clients.read_committed_consumer import ReadCommittedConsumer
 from tailrace.testing.scenarios.cluster.clients.reader import Reader
@@ -34,7 +36,12 @@ from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import World
 from tailrace.testing.transaction_history import Outcome
 from tailrace.wire.errors import Error
-from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
+from tailrace.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    NewTopic,
+    NewTopicConfig,
+)
 
 KEPT_TOPIC: Final = "t"
 KEPT_PARTITIONS: Final = 2
@@ -99,6 +106,10 @@ class Clients:
         self._own = [ClientWorkload(self._router(f"c{number}"), KEPT_TOPIC, number) for number in numbers]
         self._all: list[Client] = [*self.writers, self._reader, self._metadata_watcher, self._recreator]
         self._all += [rival_controllers, *members, *self._transactions, *self._read_committed, *self._own]
+        self._keyed: KeyedWorkload | None = None
+        if plan.compacts:
+            self._keyed = KeyedWorkload(self._router, plan, observer.compacted)
+            self._all += self._keyed.clients
         self._shares: ShareWorkload | None = None
         if plan.share_groups:
             tenures = ShareTenures(world, servers, observer.shares)
@@ -144,6 +155,8 @@ class Clients:
     async def _prepare(self) -> None:
         router = self._router("maker")
         await self._create_topic(router, KEPT_TOPIC, KEPT_PARTITIONS)
+        if self._keyed is not None:
+            await self._create_topic(router, KEYED_TOPIC, 1, topic_settings(self._plan))
         if self._shares is not None:
             await self._create_topic(router, DEAD_LETTER_TOPIC, 1)
             for group in self._shares.groups:
@@ -158,9 +171,11 @@ class Clients:
                 return
             await asyncio.sleep(RETRY_SECONDS)
 
-    async def _create_topic(self, router: Router, name: str, partitions: int) -> None:
+    async def _create_topic(
+        self, router: Router, name: str, partitions: int, configs: tuple[NewTopicConfig, ...] = ()
+    ) -> None:
         replicas = min(self._plan.replicas, len(self._servers))
-        topic = NewTopic(name=name, num_partitions=partitions, replication_factor=replicas)
+        topic = NewTopic(name=name, num_partitions=partitions, replication_factor=replicas, configs=configs)
         while True:
             answer: CreateTopicsResponse | None = await router.call_any(
                 CreateTopicsRequest(topics=(topic,)), CREATE_VERSION
@@ -191,6 +206,8 @@ class Clients:
         others: list[TopicRecreator | ReadCommittedConsumer | ClientWorkload]
         others = [self._recreator, *self._read_committed, *self._own]
         busy += [client.name for client in others if client.stopping and not client.done]
+        if self._keyed is not None:
+            busy += self._keyed.busy
         if self._shares is not None:
             busy += self._shares.busy
         return f"these clients have not finished: {', '.join(busy)}" if busy else None
@@ -202,6 +219,8 @@ class Clients:
             self._shares.check()
         for server in self._servers:
             assert server.node is not None
+            if self._keyed is not None:
+                self._keyed.check(TopicPartition(server.node.hosted.image.topics[KEYED_TOPIC].id, 0))
             topic = server.node.hosted.image.topics.get(self._recreator.topic)
             if topic is None or topic.id != self._recreator.topic_id:
                 raise InvariantViolated(

@@ -10,7 +10,7 @@ may lead again after it truncated the batches it had appended for them.
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id, TopicPartition
@@ -18,7 +18,6 @@ from tailrace.records.build import build_batch
 from tailrace.records.header import read_header
 from tailrace.records.record import NewRecord
 from tailrace.testing.scenarios.cluster.clients.router import Router
-from tailrace.testing.scenarios.cluster.invariants.claims import Claims
 from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -38,6 +37,12 @@ class ProduceMode:
     acks: int
 
 
+class AcknowledgedBatches(Protocol):
+    """Compares what producers are told with what is committed."""
+
+    def acknowledged(self, key: TopicPartition, base: int, crc: int, client: str) -> None: ...
+
+
 class UnacknowledgedBatch(NamedTuple):
     records: int
     crc: int
@@ -48,7 +53,7 @@ class Writer:
     def __init__(
         self,
         router: Router,
-        claims: Claims,
+        claims: AcknowledgedBatches,
         mode: ProduceMode,
         topic: Callable[[], str],
         partition: int,

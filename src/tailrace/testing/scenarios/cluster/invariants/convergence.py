@@ -12,7 +12,7 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.cluster.image import PartitionPlace
 from tailrace.model.topics import INTERNAL_TOPICS
 from tailrace.raft.replica import Role
-from tailrace.testing.scenarios.cluster.invariants.observer import ClusterObserver, partitions_of
+from tailrace.testing.scenarios.cluster.invariants.observer import ClusterObserver, is_compacted, partitions_of
 from tailrace.testing.scenarios.cluster.server import Server
 
 METADATA_VOTERS_MAX: Final = 3
@@ -93,6 +93,8 @@ def _in_partition(copies: Copies) -> Iterator[str]:
             yield f"{name}: {what} {values}"
     if copies[0][1].log.end != copies[0][1].replica.high_watermark:
         yield f"{name} ends at {copies[0][1].log.end}, but its high watermark is {copies[0][1].replica.high_watermark}"
+    if is_compacted(copies[0][1]) and any(one.last_stable != one.high_watermark for _, one in copies):
+        yield f"{name}: last stable offsets {[one.last_stable for _, one in copies]}: a transaction is open"
     if any(not one.replica.may_vote for _, one in copies):
         yield f"{name}: not all replicas may vote"
 

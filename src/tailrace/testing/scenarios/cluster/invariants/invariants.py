@@ -32,6 +32,9 @@ class Invariant(StrEnum):
     SHARE_STATE = "stored share states never go back, and are what a replay of their log gives"
     DEAD_LETTERS = "each record that is given up has a dead letter, and no other record has one"
     DRAINED = "every committed record is accepted, rejected or given up, once members take all"
+    LAST_VALUE = "the last committed value of each key is always readable"
+    NOT_BACK = "no deleted or aborted record comes back to life"
+    COMPACTED = "replicas of a compacted partition agree on surviving records, and have no gaps"
     CONVERGES = "everything converges within 30 virtual seconds after healing"
 
 

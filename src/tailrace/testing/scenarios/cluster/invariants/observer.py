@@ -12,6 +12,7 @@ from tailrace.model.ids import Id, TopicPartition
 from tailrace.raft.replica import Role
 from tailrace.testing.scenarios.cluster.invariants.claims import Claims
 from tailrace.testing.scenarios.cluster.invariants.committed_history import CommittedHistories
+from tailrace.testing.scenarios.cluster.invariants.compacted_history import CompactedHistories
 from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 from tailrace.testing.scenarios.cluster.invariants.leadership import Leaders, ReplicaProgress, check_undamaged
 from tailrace.testing.scenarios.cluster.invariants.log_entries import BEGINNING, FilePosition, entries
@@ -21,18 +22,21 @@ from tailrace.testing.scenarios.cluster.invariants.vote_journals import VoteJour
 from tailrace.testing.scenarios.cluster.server import Server
 
 OBSERVE_EVERY_SECONDS: Final = 0.01
+COMPACTED_CHECKED_EVERY: Final = 20  # observations: a check reads the whole log
 SHARES_OBSERVED_EVERY: Final = 5  # observations: theirs takes longer
 
 
 class ObservedLog:
     """One log on one server, as it was last observed."""
 
-    __slots__ = ("log", "opening", "place", "state")
+    __slots__ = ("high_watermark", "log", "opening", "place", "state", "swaps")
 
     def __init__(self, log: object, opening: int) -> None:
         self.log = log
         self.opening = opening
         self.state: tuple[Any, ...] = ()
+        self.swaps = 0  # by compaction
+        self.high_watermark = 0
         self.place: FilePosition = BEGINNING  # up to here its batches were compared with the committed history
 
 
@@ -46,6 +50,7 @@ class ClusterObserver:
         self.damaged: dict[tuple[str, TopicPartition], None] = {}  # by a flipped bit: bytes may differ
         self.voter_changes = 0
         self._progress = ReplicaProgress()
+        self.compacted = CompactedHistories()
         self._logs: dict[tuple[str, TopicPartition], ObservedLog] = {}
         self._voters: dict[TopicPartition, object] = {}
         self._directories: dict[str, Id] = {}  # the directory id of each server
@@ -98,9 +103,23 @@ class ClusterObserver:
         if observed is None or observed.log is not log:
             self._openings += 1
             observed = self._logs[server.name, partition.key] = ObservedLog(log, self._openings)
-        state = (replica.epoch, replica.role, replica.high_watermark, log.end, replica.stored, replica.voters)
+        if log.refilling and log.end < replica.high_watermark:
+            return  # its log is being emptied: the broker serves nothing of it now
+        if log.refilling and replica.high_watermark < observed.high_watermark:  # it was told to begin anew
+            self._openings += 1
+            observed = self._logs[server.name, partition.key] = ObservedLog(log, self._openings)
+            self.compacted.begun_anew += 1
+        state = (
+            replica.epoch,
+            replica.role,
+            replica.high_watermark,
+            log.end,
+            replica.stored,
+            replica.voters,
+            log.swaps,
+        )
         if state != observed.state:
-            observed.state = state
+            observed.state, observed.high_watermark = state, replica.high_watermark
             self._check(server, partition, observed)
 
     def _check(self, server: Server, partition: Partition, observed: ObservedLog) -> None:
@@ -114,6 +133,9 @@ class ClusterObserver:
         is_new_leader = self.leaders.check(seen)
         if seen.key.topic_id in self._deleted:
             return  # a restarted broker that has not replayed the deletion yet may open it empty, which is no loss
+        if is_compacted(partition):
+            self._check_compacted(server, partition, observed, seen, is_new_leader=is_new_leader)
+            return
         history = self.histories.of(seen.key)
         if is_new_leader:
             history.check_leader(seen)
@@ -133,8 +155,34 @@ class ClusterObserver:
             observed.place = place
         self.claims.settle(seen.key)
 
+    def _check_compacted(
+        self,
+        server: Server,
+        partition: Partition,
+        observed: ObservedLog,
+        seen: ReplicaObservation,
+        *,
+        is_new_leader: bool,
+    ) -> None:
+        history, storage, log = self.compacted.of(seen.key), server.machine.storage, partition.log
+        if is_new_leader and seen.end < history.end:
+            raise InvariantViolated(Invariant.PREFIX, f"committed up to {history.end}, a new leader has less: {seen}")
+        if log.refusal is not None:
+            return  # being emptied or truncated, or damaged
+        if seen.high_watermark > history.end:
+            history.learn(storage, log, seen.high_watermark)
+        if log.swaps != observed.swaps or is_new_leader or self._observations % COMPACTED_CHECKED_EVERY == 0:
+            self.compacted.swaps += log.swaps - observed.swaps
+            observed.swaps = log.swaps
+            if not log.swapping and (server.name, seen.key) not in self.damaged:
+                history.check(storage, partition, seen)
+
     def compare_whole_log(self, server: Server, partition: Partition) -> None:
         """Compare a replica's log with the committed history from its start."""
+        if is_compacted(partition):
+            seen = observe(server, partition, 0)
+            self.compacted.of(seen.key).check(server.machine.storage, partition, seen)
+            return
         observed = self._logs[server.name, partition.key]
         observed.place = BEGINNING
         self._compare(server, partition, observed, observe(server, partition, observed.opening))
@@ -143,6 +191,11 @@ class ClusterObserver:
 def partitions_of(server: Server) -> Sequence[Partition]:
     """The partitions that the broker has opened; while it starts, those it has opened so far."""
     return [] if server.startup is None else server.startup.partitions()
+
+
+def is_compacted(partition: Partition) -> bool:
+    """Whether this replica's log may be compacted, so that it need not have the same bytes as others."""
+    return partition.log.settings.is_compacted and not partition.is_internal
 
 
 def has_storage_failure(partition: Partition) -> bool:
