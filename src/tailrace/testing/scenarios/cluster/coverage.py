@@ -20,8 +20,8 @@ REQUIRED_PER_BLOCK: Final[Mapping[str, int]] = MappingProxyType(
         "transactions_aborted": 100,
         "acknowledged_to_client": 2_000,
         "share_records_finished": 1_000,
-        "swaps": 100,
-        "tombstones_removed": 20,
+        "swaps": 40,
+        "tombstones_removed": 4,
     }
 )
 
