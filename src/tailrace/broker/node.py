@@ -129,7 +129,8 @@ class Node:
         except RegistrationRefused as error:
             raise CannotStart(str(error)) from None
         self.spawn(self.control.producer_ids.stock_up())
-        await self.hosted.settle()
+        if self.hosted.settled.is_set():
+            await self.hosted.settle()
         self.hosted.sweep()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -163,7 +164,7 @@ class Node:
 
     @property
     def advertised_host(self) -> str:
-        return advertised_host(self.settings)
+        return self.settings.host_for_clients
 
     @property
     def controller_id(self) -> BrokerId:
@@ -197,14 +198,7 @@ class Node:
         await self.checkpointing.checkpoint()
         await self.hosted.close()
         await self.metadata.log.close()
-        await self.checkpointing.mark_clean()
+        await self.checkpointing.mark_clean(all_scanned=self.hosted.all_scanned)
         self.votes.close()
         self.lock.release()
         self.ports.offload.close()
-
-
-def advertised_host(settings: Settings) -> str:
-    """The host name that clients and other brokers use to reach this broker."""
-    if settings.advertised_host:
-        return settings.advertised_host
-    return "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host

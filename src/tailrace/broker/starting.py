@@ -46,7 +46,7 @@ from tailrace.broker.metadata.leaders import Leaders
 from tailrace.broker.metadata.meta_file import MetaFile
 from tailrace.broker.metadata.peer_addresses import PeerAddresses
 from tailrace.broker.metadata.progress import MetadataProgress
-from tailrace.broker.node import CannotStart, Control, Coordinators, Node, advertised_host
+from tailrace.broker.node import CannotStart, Control, Coordinators, Node
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import ReadAhead
@@ -94,6 +94,7 @@ if TYPE_CHECKING:
 logger: Final = logging.getLogger(__name__)
 
 LED_WITHIN_S: Final = 3.0
+OPENED_WITHIN_S: Final = 1.0
 RECHECK_S: Final = 0.005
 
 
@@ -160,7 +161,7 @@ class Startup:
     async def _start(self, lock: Lock) -> Node:
         ports, settings = self._ports, self._settings
         certificates = Certificates(ports, settings)
-        host = advertised_host(settings)
+        host = settings.host_for_clients
         found = await identify(ports, settings, certificates, self._incarnation, host, self._features)
         meta = MetaFile(ports.disk, settings.data_dir, found)
         self.voter = meta.voter
@@ -243,7 +244,7 @@ class Startup:
         for served in (requests, hand_overs, *coordinated, coordinators.leader_calls):
             self._requests.add(served.handlers)
         _wire(control, reactions)
-        checkpointing = Checkpointing(ports, settings.data_dir, self.partitions)
+        checkpointing = Checkpointing(ports, settings.data_dir, self.partitions, hosted.unopened, hosted.scan_cost)
         read_ahead = ReadAhead()
         return Node(
             ports=ports,
@@ -412,7 +413,8 @@ class Startup:
         if node.is_sole_voter and not metadata.leads and quorums.vote_problem is not None:
             raise quorums.vote_problem  # no other broker could lead, so waiting would not help
         await node.control.follower.catch_up()
-        await node.hosted.settle()
+        spawn(node.hosted.settle())
+        await self._opened(node)
         node.reactions.is_live = True
         spawn(node.control.follower.follow())
         spawn(node.control.role.watch())
@@ -424,7 +426,16 @@ class Startup:
         spawn(node.control.duties.report())
         spawn(node.control.duties.watch_in_sync())
         spawn(node.control.duties.rebalance())
-        await self._soon(node.leads_alone)
+        await self._soon(lambda: node.leads_alone() or not node.hosted.settled.is_set())
+
+    async def _opened(self, node: Node) -> None:
+        """Wait until the partitions are open, but not longer than `OPENED_WITHIN_S`: those that are open are served
+        while the others are scanned."""
+        try:
+            async with asyncio.timeout(OPENED_WITHIN_S):
+                await node.hosted.settled.wait()
+        except TimeoutError:
+            logger.info("scanning the logs takes longer; the partitions scanned so far are served meanwhile")
 
     async def _soon(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition, but not longer than `LED_WITHIN_S`: a full disk delays an election until it has room,
@@ -448,4 +459,4 @@ def _wire(control: Control, reactions: Reactions) -> None:
 
 
 def _peer_address(settings: Settings, meta: MetaFile) -> Address:
-    return Address(advertised_host(settings), settings.advertised_peer_port or meta.meta.peer_port)
+    return Address(settings.host_for_clients, settings.advertised_peer_port or meta.meta.peer_port)

@@ -32,7 +32,7 @@ from tailrace.log.state.aborted_index import Aborted
 from tailrace.log.state.aborted_index_files import aborted_between
 from tailrace.log.state.voters import write_control
 from tailrace.log.syncing import Syncer
-from tailrace.log.writing import write
+from tailrace.log.writing import ScanCost, write
 from tailrace.model.faults import StorageFailed
 from tailrace.model.settings import Fsync
 from tailrace.model.topics import TopicSettings
@@ -94,6 +94,8 @@ class Log:
         self.recovery_point: RecoveryPoint | None = None  # of the last checkpoint, or that this log was opened with
         self.recorded_offset = 0  # of the recovery point that the caller has durably recorded
         self.point_saved = False  # whether the state files that belong to `recovery_point` are complete
+        self.scan_cost = ScanCost()  # of everything appended; shared with the broker's other logs
+        self.unsaved_cost = 0  # of what was appended since the last checkpoint
         self.stops_clean = False  # whether the last `checkpoint` or `close` covered everything: a stop now is clean
         self.can_checkpoint = recovered.damage is None  # false when damaged at the start, offline, closed or deleted
         self.truncated_at: int | None = None  # where it was truncated, while a recorded point may lie above
@@ -119,6 +121,7 @@ class Log:
         clean: bool,
         producer_expiration_ms: int,
         may_truncate: bool = True,
+        scan_cost: ScanCost | None = None,
     ) -> "Log":
         """Open a log, whether its folder exists or not; after an unclean stop, scan everything above `recovery`.
 
@@ -136,6 +139,7 @@ class Log:
         except OSError as error:
             voters_before, recovered = None, unreadable_log(folder, recovery, producer_expiration_ms, error)
         log = cls(folder, ports, settings, fsync, recovered)
+        log.scan_cost = scan_cost or log.scan_cost
         log.refilling = voters_before is not None
         log.voters_before = voters_before or ()
         log.recovery_point = recovered.point_past_damage or recovery

@@ -55,7 +55,7 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
     if log.point_saved and point == log.recovery_point and not log.truncation_covered and not _has_unsaved(log):
         log.stops_clean = True
         return point
-    log.stops_clean = False
+    log.stops_clean, cost = False, log.unsaved_cost
     try:
         await _save(log, end)
         _remove_old_snapshots(log)
@@ -70,6 +70,7 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
         )
         return log.recovery_point
     log.recovery_point, log.point_saved, log.stops_clean = point, True, log.end == end
+    log.unsaved_cost -= cost
     return point
 
 

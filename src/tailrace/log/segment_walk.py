@@ -100,13 +100,18 @@ def walk(file: File, position: int, stop: int, *, check: bool) -> Iterator[Walke
 
 
 async def walk_in_turns(file: File, position: int, stop: int, *, check: bool) -> AsyncIterator[WalkedBatch]:
-    """Like `walk`, but yields to the event loop after every chunk."""
-    turn = position + CHUNK_BYTES
-    for batch in walk(file, position, stop, check=check):
-        yield batch
-        if batch.position > turn:
-            turn = batch.position + CHUNK_BYTES
-            await asyncio.sleep(0)
+    """Like `walk`, but yields to the event loop after every chunk, and reads off the loop what is not cached.
+
+    So several logs are recovered at the same time: while one waits for the disk, another is checked.
+    """
+    steps = Walk(position, stop, check=check)
+    while (wants := steps.wants) is not None:
+        data = file.read_cached(*wants)
+        if data is None or len(data) < wants[1]:
+            data = await file.read_cold(*wants)
+        for batch in steps.feed(data):
+            yield batch
+        await asyncio.sleep(0)
 
 
 async def walk_cold(file: File, position: int, stop: int, *, check: bool) -> AsyncIterator[WalkedBatch]:

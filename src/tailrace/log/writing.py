@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 
 logger: Final = logging.getLogger(__name__)
 
+BATCH_SCAN_BYTES: Final = 4096  # in a scan after a crash, a batch costs as much as so many bytes, beside its own
+
+
+class ScanCost:
+    """What was appended to all logs that share this counter, by what a scan of it after a crash would cost."""
+
+    __slots__ = ("bytes",)
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
 
 def write(log: "Log", batch: memoryview, base: int, last: int, timestamp: int, now_ms: int) -> None:
     """Write a batch with offsets `base` to `last`; update the indexes and the log end."""
@@ -46,6 +57,8 @@ def write(log: "Log", batch: memoryview, base: int, last: int, timestamp: int, n
     assert active.indexes is not None
     active.indexes.add_batch(base, position, size, timestamp)
     active.size = position + size
+    log.unsaved_cost += size + BATCH_SCAN_BYTES
+    log.scan_cost.bytes += size + BATCH_SCAN_BYTES
     log.end = last + 1
     log.note_written(active.file, last - base + 1, now_ms)
 

@@ -16,6 +16,7 @@ from tailrace.ports import Clock
 logger: Final = logging.getLogger(__name__)
 
 SETTLE_AGAIN_S: Final = 1.0  # how often failed disk operations on hosted partitions are retried
+CHECKPOINT_CHECK_S: Final = 0.1  # how often the appended bytes are compared with the checkpoint interval
 STALL_CHECK_S: Final = 0.05
 STALL_MIN_S: Final = 0.02
 STALL_WARNING_S: Final = 0.25  # shorter stalls are normal on a busy machine, and logged at DEBUG
@@ -48,6 +49,7 @@ class PeriodicTasks:
         settings, spawn = self._settings, self._spawn
         spawn(_every(settings.log_retention_check_interval_ms / 1000, self.retain))
         spawn(_every(settings.log_checkpoint_interval_ms / 1000, self._checkpointing.checkpoint))
+        spawn(_every(CHECKPOINT_CHECK_S, self._checkpoint_if_due))
         spawn(_every(SETTLE_AGAIN_S, self._hosted.settle))
         spawn(_every(LEADERLESS_CHECK_S, self.report_leaderless))
         spawn(self._watch_loop())
@@ -55,6 +57,9 @@ class PeriodicTasks:
             spawn(_every(settings.fsync_interval_ms / 1000, self._sync))
         if settings.fsync != "always":
             spawn(_every(FLUSH_CHECK_S, self._sync_what_is_due))
+
+    async def _checkpoint_if_due(self) -> None:
+        await self._checkpointing.checkpoint_if_due(self._settings.log_checkpoint_interval_bytes)
 
     async def report_leaderless(self) -> None:
         """Log which hosted partitions have had no leader since the last check, and what is known of the reason."""

@@ -30,6 +30,7 @@ from tailrace.cluster.records import (
 )
 from tailrace.log.directory.checkpoints import Checkpoint
 from tailrace.log.log import Log
+from tailrace.log.writing import ScanCost
 from tailrace.model.faults import NotLeader, StorageFailed, UnknownTopic, UnknownTopicId
 from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition, parse_id, show_id
 from tailrace.model.settings import NEVER_MS, Settings, kind_of, parse, rows
@@ -42,6 +43,8 @@ from tailrace.raft.voters import NO_VOTER, Voters
 logger: Final = logging.getLogger(__name__)
 
 OPENED_PER_TURN: Final = 50
+OPENED_AT_ONCE: Final = 8  # each waits for the disk now and then: the others go on meanwhile
+SETTLED_AT_ONCE: Final = 32  # topics
 
 
 class HostedPartitions:
@@ -61,6 +64,9 @@ class HostedPartitions:
         self.leader_changed: Callable[[Partition], None] = _ignore
         self.became_active: Callable[[Partition], None] = _ignore
         self._settling = asyncio.Lock()
+        self._opening = asyncio.Semaphore(OPENED_AT_ONCE)
+        self.settled = asyncio.Event()  # the partitions known at the start are open, as far as the disk allows
+        self.scan_cost = ScanCost()
         self._checkpoints: dict[TopicPartition, Checkpoint] = {}
         self._clean = False
         self._may_truncate = True
@@ -155,46 +161,74 @@ class HostedPartitions:
         """Make the hosted partitions match the image. What fails on the disk is tried again at the next call."""
         async with self._settling:
             effective = self.effective
-            for topic_id in list(self._touched):
-                del self._touched[topic_id]
-                topic = self.image.topics_by_id.get(topic_id)
-                try:
-                    if topic is None:
-                        await self._remove(topic_id)
-                    else:
-                        await self._update(topic, effective)
-                except (OSError, StorageFailed) as error:
-                    logger.error(
-                        "topic %s: cannot apply its metadata to the partitions here, will retry: %s",
-                        show_id(topic_id),
-                        error,
-                    )
-                    self._touched[topic_id] = None
-                except asyncio.CancelledError:
-                    self._touched[topic_id] = None  # for the next call, which waits for the lock
-                    raise
+            touched = list(self._touched)
+            for topic_id in touched:
+                self._announce(topic_id)
+            for first in range(0, len(touched), SETTLED_AT_ONCE):
+                group = touched[first : first + SETTLED_AT_ONCE]
+                await asyncio.gather(*(self._settle_topic(topic_id, effective) for topic_id in group))
             await self._begin_opened()
+            self.settled.set()
+
+    async def _settle_topic(self, topic_id: Id, effective: Settings) -> None:
+        del self._touched[topic_id]
+        topic = self.image.topics_by_id.get(topic_id)
+        try:
+            if topic is None:
+                await self._remove(topic_id)
+            else:
+                await self._update(topic, effective)
+        except (OSError, StorageFailed) as error:
+            logger.error(
+                "topic %s: cannot apply its metadata to the partitions here, will retry: %s", show_id(topic_id), error
+            )
+            self._touched[topic_id] = None
+        except asyncio.CancelledError:
+            self._touched[topic_id] = None  # for the next call, which waits for the lock
+            raise
+
+    def _announce(self, topic_id: Id) -> None:
+        """Let clients know of a topic's partitions before they are open: until then they are told to ask again."""
+        topic = self.image.topics_by_id.get(topic_id)
+        if topic is not None:
+            partitions = self._topics.setdefault(topic.id, [])
+            self._topics[topic.name] = partitions
+            partitions += [None] * (len(topic.partitions) - len(partitions))
+
+    async def _open_new(self, topic: Topic, settings: TopicSettings) -> None:
+        """Open the partitions of a topic that are placed here and not open yet, several at once."""
+        partitions = self._topics[topic.id]
+        new = [
+            (index, place)
+            for index, place in enumerate(topic.partitions)
+            if partitions[index] is None and self._me.broker in place.replicas
+        ]
+
+        async def open_one(index: int, place: PartitionPlace) -> None:
+            async with self._opening:
+                partition = await self._open_placed(topic, index, place, settings)
+            self._not_begun[partition] = None
+            partitions[index] = partition
+            if self.may_not_vote.is_stored:  # it need not wait for the others
+                del self._not_begun[partition]
+                self._begin(partition)
+
+        for first in range(0, len(new), OPENED_PER_TURN):
+            await asyncio.gather(*(open_one(*one) for one in new[first : first + OPENED_PER_TURN]))
 
     async def _update(self, topic: Topic, effective: Settings) -> None:
         """Open new partitions of a topic, and apply settings and log starts to all."""
-        partitions = self._topics.setdefault(topic.id, [])
-        self._topics[topic.name] = partitions
+        self._announce(topic.id)  # it may have got more partitions meanwhile
         settings = TopicSettings.of(topic.settings, effective)
+        await self._open_new(topic, settings)
         for index, place in enumerate(topic.partitions):
-            if index == len(partitions):
-                partitions.append(None)
-            partition = partitions[index]
-            if partition is None and self._me.broker in place.replicas:
-                partition = partitions[index] = await self._open_placed(topic, index, place, settings)
-                self._not_begun[partition] = None
+            partition = self._topics[topic.id][index] if index < len(self._topics[topic.id]) else None
             if partition is not None:
                 partition.log.use(settings)
                 if _is_behind(partition.log, place.start) and not await partition.begin_at(place.start):
                     self._touched[topic.id] = None  # again, once its high watermark is there
             if index % OPENED_PER_TURN == OPENED_PER_TURN - 1:
                 await asyncio.sleep(0)  # a topic with thousands of partitions must not block the loop
-                if self.may_not_vote.is_stored:
-                    await self._begin_opened()  # and the first ones need not wait for the last
 
     async def _open_placed(self, topic: Topic, index: int, place: PartitionPlace, settings: TopicSettings) -> Partition:
         voters = tuple(map(Voter, place.founders, place.directories))
@@ -208,6 +242,8 @@ class HostedPartitions:
             logger.error("cannot write may-not-vote: %d partitions stay closed: %s", len(self._not_begun), error)
             return
         for number, partition in enumerate(list(self._not_begun), 1):
+            if partition not in self._not_begun:
+                continue  # another call was faster
             del self._not_begun[partition]
             self._begin(partition)
             if number % OPENED_PER_TURN == 0:
@@ -274,7 +310,9 @@ class HostedPartitions:
             clean=self._clean,
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
             may_truncate=self._may_truncate,
+            scan_cost=self.scan_cost,
         )
+        self._checkpoints.pop(key, None)
         sole = voters == (self._me,) and not log.voter_sets and not log.voters_before
         vote = self._votes.last(key)
         took_part = vote.epoch >= 0  # votes are always synced: without an epoch it has reported nothing as durable
@@ -336,6 +374,20 @@ class HostedPartitions:
 
     def folder_of(self, key: TopicPartition) -> str:
         return f"{self._folder}/{key}"
+
+    def unopened(self) -> dict[TopicPartition, Checkpoint]:
+        """The last run's checkpoints of partitions that this run has not opened yet."""
+        return {key: one for key, one in self._checkpoints.items() if key.topic_id not in self.image.removed}
+
+    @property
+    def all_scanned(self) -> bool:
+        """Whether no log is left that this run did not open, after a run that did not stop cleanly."""
+        return self._clean or not any(
+            self._me.broker in place.replicas and (index >= len(here) or here[index] is None)
+            for topic in self.image.topics_by_id.values()
+            for here in (self._topics.get(topic.id, []),)
+            for index, place in enumerate(topic.partitions)
+        )
 
     def sweep(self) -> None:
         """Delete folders of deleted topics; warn about folders of unknown topics."""

@@ -93,6 +93,7 @@ def _reset(log: "Log") -> None:
     log.clean = CleanState()
     log.damage = log.recovery_point = None
     log.recorded_offset = 0
+    log.unsaved_cost = 0
     log.point_saved = log.stops_clean = log.writes_refused = False
     log.can_checkpoint = True
     log.truncated_at, log.truncation_covered = 0, False
