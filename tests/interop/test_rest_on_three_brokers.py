@@ -66,7 +66,7 @@ def test_locks_are_found_at_their_broker_and_end_with_it(cluster: Cluster) -> No
     fits(until_answered(first, "PUT", "/v1/queues/mails", {"partitions": 3}), "createQueue")
     sent = {"records": [{"value": f"m{number}", "partition": number % 3} for number in range(6)]}
     fits(until_answered(second, "POST", "/v1/queues/mails/messages", sent), "sendMessages")
-    taken = []
+    taken: list[dict[str, Any]] = []
     while len(taken) < 6:
         answered = until_answered(first, "POST", "/v1/queues/mails/take", {"limit": 6, "wait_ms": 1000})
         taken += fits(answered, "takeMessages")["messages"]
