@@ -48,6 +48,7 @@ fuzz: $(READY) ## 100,000 frames, most of them mutated valid ones, against Kafka
 	@$(BIN)/python -m tests.fuzz.run --frames 100000
 	@$(BIN)/python -m tests.fuzz.dmqp --requests 200000
 	@$(BIN)/python -m tests.fuzz.http --requests 200000
+	@$(BIN)/python -m tests.fuzz.grpc --requests 200000
 
 simulate: $(READY) ## 2,000 clusters under every fault, and 1,000 power cuts of one broker, in simulation
 	@$(BIN)/python -m tests.simulation.campaign cluster --seeds 2000 --workers $(WORKERS)

@@ -20,7 +20,8 @@ from benchmarks.cases.dmqp import dmqp
 from benchmarks.cases.failover import failover
 from benchmarks.cases.footprint import footprint
 from benchmarks.cases.groups import groups
-from benchmarks.cases.http import http_queue
+from benchmarks.cases.grpc import grpc
+from benchmarks.cases.http import http_queue, http_rest
 from benchmarks.cases.many import many_partitions
 from benchmarks.cases.nearest import nearest
 from benchmarks.cases.queues import queues
@@ -66,6 +67,10 @@ CLUSTER_CASES: Final[dict[str, Case]] = {  # these always start our brokers, wit
     "tls": tls,
     "http": partial(http_queue, fsync="never"),
     "http-always": partial(http_queue, fsync="always"),
+    "grpc": partial(grpc, fsync="never"),
+    "grpc-always": partial(grpc, fsync="always"),
+    "rest": partial(http_rest, fsync="never"),
+    "rest-always": partial(http_rest, fsync="always"),
     "many": many_partitions,
     "failover": failover,
 }

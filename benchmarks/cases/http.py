@@ -1,4 +1,4 @@
-"""The queue over HTTP: single messages sent and taken, over 1 and 100 connections."""
+"""The HTTP door: single messages sent and taken through the queue, and records written through the REST API."""
 
 import http.client
 import json
@@ -16,6 +16,7 @@ ROUNDS: Final = 3
 MESSAGE: Final = "x" * 100
 SENT: Final = {1: 2_000, 100: 20_000}  # requests by connections
 TAKEN: Final = 1_000
+WRITTEN: Final = {1: {1: 2_000, 100: 20_000}, 100: {1: 300, 100: 2_000}}  # requests by records and connections
 
 
 def http_queue(_: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
@@ -34,6 +35,20 @@ def http_queue(_: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
         taken = {"topic": "bench", "consumer_id": consumer}
         runs = [run(broker, "GET", "/consumer/consume", taken, TAKEN, connections=1) for _ in range(ROUNDS)]
         yield from outcomes("HTTP: take single messages, 1 connection", fsync, runs, None)
+
+
+def http_rest(_: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
+    with Broker(data_dir=folder / "data", fsync=fsync, http_port=0) as broker:
+        ask(broker.port_of("http"), "/v1/topics", {"name": "bench", "partitions": 1})
+        for records, sizes in WRITTEN.items():
+            body = {"records": [{"value": MESSAGE}] * records}
+            for connections, requests in sizes.items():
+                share = requests if fsync == "never" else requests // 4
+                path = "/v1/topics/bench/records"
+                runs = [run(broker, "POST", path, body, share, connections=connections) for _ in range(ROUNDS)]
+                wanted = 5_000 if fsync == "never" and connections > 1 and records == 1 else None
+                what = "single records" if records == 1 else f"{records} records a request"
+                yield from outcomes(f"REST: write {what}, {named(connections)}", fsync, runs, wanted)
 
 
 def ask(port: int, path: str, given: dict[str, Any]) -> Any:

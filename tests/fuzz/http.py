@@ -23,9 +23,11 @@ from rich.console import Console
 
 from tailrace.testing import Broker
 from tests.fuzz import target
+from tests.fuzz.http_rest import wrong_request
 
 MiB: Final = 1024 * 1024
 VOLLEY_MAX: Final = 40
+REST_SHARE: Final = 0.5  # of whole requests
 BROKEN_SHARE: Final = 0.7  # of connections
 ANSWER_MAX_S: Final = 60.0
 GROWTH_MAX_BYTES: Final = 96 * MiB
@@ -80,6 +82,9 @@ def request(method: str, path: str, body: bytes = b"", *headers: str) -> bytes:
 
 def whole_shot(chance: random.Random) -> Shot:
     """A request that is whole, and wrong: none of them makes or changes anything."""
+    if chance.random() < REST_SHARE:
+        method, path, body, headers, allowed = wrong_request(chance)
+        return Shot(request(method, path, body, *headers), allowed)
     dice = chance.random()
     if dice < 0.6:
         wrong = {name: chance.choice(VALUES) for name in chance.sample(NAMES, chance.randrange(5))}

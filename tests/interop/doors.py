@@ -82,26 +82,37 @@ class RestClient:
 class GrpcClient:
     def __init__(self, address: str, _: Path) -> None:
         self._channel = import_module("grpc").insecure_channel(address)
-        self._v1 = import_module("tailrace.doors.grpc.schema").load_schema().v1
+        schema = import_module("tailrace.doors.grpc.schema").load_schema()
+        self._v1, self._queue = schema.v1, schema.queue
 
     def put(self, topic_id: int, values: Values) -> None:
         v1 = self._v1
         request = v1.ProduceRequest(topic=topic(topic_id), records=[v1.NewRecord(value=value) for value in values])
-        self._call("Producer/Produce", request, v1.ProduceResponse)
+        self._call("tailrace.v1.Producer/Produce", request, v1.ProduceResponse)
 
     def get(self, topic_id: int, count: int) -> list[bytes]:
-        v1, found, offset = self._v1, list[bytes](), 0
+        return [one.value for one in self.records(topic(topic_id), count)]
+
+    def records(self, name: str, count: int) -> list[Any]:
+        v1, found, offset = self._v1, list[Any](), 0
         while len(found) < count:
-            request = v1.FetchRequest(topic=topic(topic_id), partition=0, offset=offset, max_wait_ms=10_000)
-            answer = self._call("Consumer/Fetch", request, v1.FetchResponse)
-            found += [one.value for one in answer.records]
+            request = v1.FetchRequest(topic=name, partition=0, offset=offset, max_wait_ms=10_000)
+            answer = self._call("tailrace.v1.Consumer/Fetch", request, v1.FetchResponse)
+            found += answer.records
             assert answer.next_offset > offset
             offset = answer.next_offset
         return found
 
+    def queued(self, name: str, count: int) -> list[Any]:
+        """Messages by the service MessageQueue."""
+        request = self._queue.ConsumeMessagesRequest(group_id="doors", topic=name, start_offset=0, max_messages=count)
+        answer = self._call("message_queue.MessageQueue/ConsumeMessages", request, self._queue.ConsumeMessagesResponse)
+        assert answer.success, answer.error_message
+        return list(answer.messages)
+
     def _call(self, method: str, request: Any, response: Any) -> Any:
         call = self._channel.unary_unary(
-            f"/tailrace.v1.{method}",
+            f"/{method}",
             request_serializer=type(request).SerializeToString,
             response_deserializer=response.FromString,
         )
@@ -118,10 +129,13 @@ class DmqpClient:
             assert client.push_all(topic_id, values) == len(values)
 
     def get(self, topic_id: int, count: int) -> list[bytes]:
+        return [one.payload for one in self.messages(topic_id, count)]
+
+    def messages(self, topic_id: int, count: int) -> list[Any]:
         with self._connected() as client:
             found = [client.pop(topic_id) for _ in range(count)]
             assert client.pop(topic_id) is None
-        return [one.payload for one in found]
+        return found
 
     def _connected(self) -> Any:
         host, _, port = self._address.rpartition(":")

@@ -40,6 +40,7 @@ from tailrace.broker.lifecycle.identity import WrongDirectory, identify
 from tailrace.broker.lifecycle.periodic import PeriodicTasks
 from tailrace.broker.lifecycle.reactions import Reactions
 from tailrace.broker.lifecycle.registration import OwnRegistration, Registration
+from tailrace.broker.lifecycle.scrubbing import Scrubbing
 from tailrace.broker.metadata.follower import MetadataFollower
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.metadata.leaders import Leaders
@@ -422,6 +423,7 @@ class Startup:
             for work in coordinator.background_work():
                 spawn(work)
         spawn(node.certificates.watch())
+        spawn(Scrubbing(node.hosted, metadata, node.control.duties, self._ports).run())
         spawn(Compacting(node.hosted, self._ports).run())
         spawn(node.control.duties.report())
         spawn(node.control.duties.watch_in_sync())

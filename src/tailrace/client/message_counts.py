@@ -60,6 +60,11 @@ class MessageCounts:
         self._ranges: OrderedDict[tuple[Id, int], CountedRange] = OrderedDict()
         self._compacted: dict[str, tuple[float, bool]] = {}  # by topic: when that was seen, and whether it is
 
+    @property
+    def remembered(self) -> int:
+        """The number of partitions."""
+        return len(self._ranges)
+
     async def between(self, place: PartitionName, first: int, end: int) -> int:
         """The messages that readers of committed records see; what was deleted does not count."""
         if first >= end:

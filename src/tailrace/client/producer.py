@@ -27,7 +27,8 @@ from typing import Any, Final, NamedTuple, Self
 
 from tailrace.client.batching import Batch, BatchLimits, Outbox, size_of
 from tailrace.client.cluster import Cluster, Retry
-from tailrace.client.faults import ClientError, NoSuchPartition, Refused, Unavailable, error_of
+from tailrace.client.cluster_map import UNKNOWN
+from tailrace.client.faults import ClientError, Refused, Unavailable, error_of
 from tailrace.client.partitioning import partition_of
 from tailrace.client.transactions import (
     NO_IDENTITY,
@@ -116,7 +117,7 @@ class Producer:
     ) -> "asyncio.Future[Written]":
         """Add a record to the buffer; the future has its offset once it is committed.
 
-        A partition that the topic does not have is refused after `unknown_s`: until then it may have just been added.
+        A topic or partition that is not there is refused after `unknown_s`: until then it may have just been added.
         """
         stamp = self._cluster.driver.wall_ms() if timestamp_ms is None else timestamp_ms
         if not isinstance(value, bytes | None) or not isinstance(key, bytes | None):
@@ -367,7 +368,7 @@ class Producer:
         except Retry as retry:
             self._retry(batch, str(retry))
         except Refused as refused:
-            if isinstance(refused, NoSuchPartition):
+            if refused.error in UNKNOWN:
                 batch.missing_since = min(batch.missing_since, self._now())
             if self._now() - batch.missing_since >= self._cluster.limits.unknown_s:
                 self._refuse(batch, refused)

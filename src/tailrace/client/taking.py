@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from functools import partial
+from math import inf
 from typing import Final, Literal
 
 from tailrace.client.cluster import Cluster, Retry
@@ -52,6 +53,7 @@ class TakingLimits:
     idle_s: float = 60.0  # after which an idle taker is closed
     retry_s: float = 10.0  # how long leaders that cannot be asked are asked again
     locked_s: float = 5.0  # how long messages that others have locked are waited for
+    warming_s: float = 1.0  # the same, where a partition may have several locks
     topic_max_age_s: float = 5.0  # after which it is looked whether a topic has more partitions
     pause_min_s: float = 0.005
     pause_max_s: float = 0.25
@@ -74,7 +76,11 @@ class _Call:
         self.gives_up_at = gives_up_at  # if there is nothing
         self.locked_until = locked_until  # if others have locked what there is
         self.failing_since: float | None = None
-        self.has_asked = False
+        self.asked_at = -inf  # for the first time
+
+    @property
+    def has_asked(self) -> bool:
+        return self.asked_at > -inf
 
     def failed(self, failure: Retry | Refused, now: float, retry_s: float, unknown_s: float) -> None:
         """Raise the failure if it lasts."""
@@ -208,9 +214,7 @@ class Taker:
         be locked by now. Nothing is locked."""
         with self._use():
             places = await self._partitions(partition)
-            async for found in self._takers.unfinished.first(self.group, places):
-                return found
-        return None
+            return await self._takers.unfinished.first(self.group, places)
 
     async def unread(self) -> int:
         """How many messages the group has not finished, also those that are locked."""
@@ -245,7 +249,8 @@ class Taker:
     async def _ask(self, gate: Gate, call: "_Call", number: int | None) -> "Message | Literal[_Seen.OURS] | None":
         """Ask until there is an answer. OURS: what there is has been taken by other callers of this taker."""
         pause_s = self._takers.limits.pause_min_s
-        call.has_asked = True
+        if not call.has_asked:
+            call.asked_at = self._driver.now()
         while True:
             asked_at = self._driver.now()
             try:
@@ -269,11 +274,21 @@ class Taker:
             await self._driver.sleep(min(pause_s, left_s))
             pause_s = min(2 * pause_s, self._takers.limits.pause_max_s)
 
-    async def _wait_for(self, place: PartitionName, call: "_Call") -> Message | None:
-        """Let the leader wait shortly until another taker is done: it serves those that wait in order."""
-        left_s = call.locked_until - self._driver.now()
-        if left_s <= 0:
+    async def _wait_for(self, place: PartitionName, call: "_Call") -> "Message | Literal[_Seen.EMPTY] | None":
+        """Let the leader wait shortly until another taker is done: it serves those that wait in order.
+
+        Where several messages of a partition may be locked, those that are left are all locked, or belong to a
+        transaction that is open: they are not waited for. But Apache Kafka answers nothing while it loads a group's
+        state, so it is given some time."""
+        limits = self._takers.limits
+        waited_s = limits.locked_s if self._has_one_lock else limits.warming_s
+        left_s = max(call.gives_up_at, call.asked_at + waited_s) - self._driver.now()
+        if left_s <= 0 and self._has_one_lock:
             raise self._busy(None)
+        if left_s <= 0:
+            for session in self._sessions.values():
+                session.is_warm = True
+            return _Seen.EMPTY
         ((address, wanted),) = (await self._by_leader([place])).items()
         return await self._take_from(address, wanted, min(int(1000 * left_s) + 1, LOCKED_WAIT_MS))
 
@@ -311,11 +326,12 @@ class Taker:
                     return message
         if failure is not None:
             raise failure
-        if not prepared.one_lock:
-            return _Seen.EMPTY
-        if any(message.partition in places for message in self._held):
+        if prepared.one_lock and any(message.partition in places for message in self._held):
             return _Seen.OURS
-        return await self._takers.unfinished.any_of(self.group, places) or _Seen.EMPTY
+        if self.sets_up or not all(one.is_warm for one in self._sessions.values()):
+            found = await self._takers.unfinished.first(self.group, places)
+            return _Seen.EMPTY if found is None else found.partition
+        return _Seen.EMPTY
 
     async def _take_from(self, address: Address | None, wanted: Wanted, wait_ms: int = 0) -> Message | None:
         if address is None:
@@ -329,6 +345,7 @@ class Taker:
                 self._cluster.map.updated_at.pop(self.topic, None)
             raise
         if message is not None:
+            session.is_warm = True
             self._held[message] = session
         return message
 

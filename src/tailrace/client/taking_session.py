@@ -95,6 +95,7 @@ class TakingSession:
         """`cluster`: with connections that others may share; each request holds one up only as long as it takes."""
         self.address = address
         self.held: dict[Message, None] = {}  # locked here, and not decided about
+        self.is_warm = False  # the broker has delivered something in this session, or had the time to
         self._cluster = cluster
         self._driver = cluster.driver
         self._group = group
@@ -399,6 +400,7 @@ class TakingSession:
         self._session = self._new_session()
 
     def _lose_all(self) -> None:
+        self.is_warm = False
         for message in self.held:
             message.is_lost = True
         self.held.clear()

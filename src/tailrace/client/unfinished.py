@@ -5,7 +5,7 @@ nothing behind the start is finished. Otherwise some may be: no request of Kafka
 offsets; what is shown then is the first message from the start on, though it may be finished.
 """
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from tailrace.client.cluster import Cluster
@@ -29,23 +29,20 @@ class Unfinished:
     def __init__(self, cluster: Cluster) -> None:
         """Over connections of its own: `close` closes them."""
         self._cluster = cluster.with_own_connections(cluster.limits)
-        self._counts = MessageCounts(self._cluster)
+        self.counts = MessageCounts(self._cluster)
 
     def close(self) -> None:
         self._cluster.close()
 
-    async def first(self, group: str, places: Sequence[PartitionName]) -> AsyncIterator[Received]:
-        """The first message of each partition that has one, in the order of the partitions."""
-        offsets = await share_group_offsets(self._cluster, group)
-        async for found in self._first(places, offsets):
-            yield found
-
-    async def any_of(self, group: str, places: Sequence[PartitionName]) -> PartitionName | None:
-        """A partition with a message that is not finished, and perhaps locked."""
+    async def first(self, group: str, places: Sequence[PartitionName]) -> Received | None:
+        """The first message of the first partition that has one. It may be locked."""
         offsets = await share_group_offsets(self._cluster, group)
         doubtful = [one for one in places if one not in offsets or offsets[one].lag != 0]
-        async for found in self._first(doubtful, offsets):
-            return found.partition
+        starts = await self._starts(doubtful, offsets)
+        for place in doubtful:
+            found = await self._first_message(place, starts[place])
+            if found is not None:
+                return found
         return None
 
     async def count(self, group: str, places: Collection[PartitionName], *, in_order: bool) -> int:
@@ -57,20 +54,12 @@ class Unfinished:
         starts = await self._starts(places, offsets)
         total = 0
         for place in places:
-            count = await self._counts.between(place, starts[place], visible[place])
+            count = await self.counts.between(place, starts[place], visible[place])
             lag = offsets[place].lag if place in offsets else None
             if not in_order and lag is not None:
-                count -= max(0, ends[place] - starts[place] - lag)
+                count = min(lag, count - max(0, ends[place] - starts[place] - lag))
             total += max(0, count)
         return total
-
-    async def _first(self, places: Sequence[PartitionName], offsets: Offsets) -> AsyncIterator[Received]:
-        if places:
-            starts = await self._starts(places, offsets)
-            for place in places:
-                found = await self._first_message(place, starts[place])
-                if found is not None:
-                    yield found
 
     async def _starts(self, places: Collection[PartitionName], offsets: Offsets) -> dict[PartitionName, int]:
         """A group that has not begun will begin with the first message that is there."""

@@ -29,7 +29,7 @@ CLIENT_ID: Final = "tailrace-doors"
 LIMITS: Final = Limits(request_s=20.0, retry_s=20.0, unknown_s=1.0)
 # A topic that does not exist is an error that the door reports in its own words.
 PRODUCER_OPTIONS: Final = ProducerOptions(
-    limits=BatchLimits(buffer_bytes=4 * MiB), timeout_ms=20_000, creates_topics=False
+    limits=BatchLimits(buffer_bytes=4 * MiB, delivery_s=20.0), timeout_ms=20_000, creates_topics=False
 )
 
 

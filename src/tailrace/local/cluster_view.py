@@ -16,6 +16,7 @@ from tailrace.model.addresses import Address
 from tailrace.model.frozen import frozen
 from tailrace.model.topics import METADATA_TOPIC
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from tailrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from tailrace.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionToDescribe, TopicToDescribe
 from tailrace.wire.messages.metadata import MetadataRequest, MetadataResponse
 from tailrace.wire.schema import declaration
@@ -130,6 +131,43 @@ def look_at_any(
         except NoView as error:
             failure = error
     raise failure
+
+
+@frozen
+class DamageView:
+    """A damaged replica, as its broker describes it until it is repaired."""
+
+    topic: str
+    partition: int
+    broker: int
+    where: str  # file, position, offset and reason
+
+
+def damaged_replicas(
+    brokers: Iterable[BrokerView], *, timeout_s: float = LOOK_TIMEOUT_S, tls: ssl.SSLContext | None, sasl: Sasl | None
+) -> tuple[DamageView, ...]:
+    """Ask every broker that is up; one that does not answer, or has no such API, is left out."""
+    return tuple(
+        found for broker in brokers if not broker.is_fenced for found in _damage(broker, timeout_s, tls=tls, sasl=sasl)
+    )
+
+
+def _damage(
+    broker: BrokerView, timeout_s: float, *, tls: ssl.SSLContext | None, sasl: Sasl | None
+) -> Iterator[DamageView]:
+    request, address = DescribeLogDirsRequest(topics=None), Address(broker.host, broker.port)
+    try:
+        with open_connection(address, timeout_s, client_id=CLIENT_ID, tls=tls, sasl=sasl) as connection:
+            if not connection.exchange.offers(declaration(type(request)).number):
+                return
+            answer = connection.ask(request)
+    except (OSError, ClientError):
+        return
+    for folder in answer.results:
+        for topic in folder.topics:
+            for one in topic.partitions:
+                if one.damage:
+                    yield DamageView(topic=topic.name, partition=one.partition, broker=broker.id, where=one.damage)
 
 
 def _numbers(ids: Iterable[int]) -> str:

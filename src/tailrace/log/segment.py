@@ -34,7 +34,7 @@ class Segment:
         self.first_timestamp = NO_FIRST_TIMESTAMP  # of the active segment's first batch: `segment.ms` counts from it
         self.hint = (base, 0)  # base offset and position of the batch where the last read ended
         self.removed = False
-        self._truncations = 0
+        self.truncations = 0
         self.has_gaps = False  # whether its batches may skip offsets (`gaps`)
         self._max_timestamp: int | None = None  # of a sealed segment: known without loading its indexes
 
@@ -61,7 +61,7 @@ class Segment:
         """The file was truncated to `size`; the indexes have been truncated by the caller."""
         self.size = size
         self.hint = (self.base, 0)
-        self._truncations += 1
+        self.truncations += 1
 
     def load_blocking(self) -> Indexes | None:
         """Load the indexes from their files, blocking on the disk: for start-up. None when missing or unreadable."""
@@ -93,7 +93,7 @@ class Segment:
 
         Returns position, offset and problem of the first batch that cannot be read, if there is one.
         """
-        truncations, position, expected, bad = self._truncations, 0, self.base, None
+        truncations, position, expected, bad = self.truncations, 0, self.base, None
         indexes = Indexes(self.base, self.interval_bytes)
         while position < self.size and bad is None and not self.removed:
             async for batch in self.walk(position):
@@ -103,7 +103,7 @@ class Segment:
                     break
                 indexes.add_batch(header.base_offset, batch.position, header.size, header.max_timestamp)
                 position, expected = batch.position + header.size, header.last_offset + 1
-        if truncations != self._truncations:  # batches that were truncated meanwhile may have been added
+        if truncations != self.truncations:  # batches that were truncated meanwhile may have been added
             return await self.rebuild_indexes()
         indexes.interval_bytes = self.interval_bytes
         indexes.add_time_entry()

@@ -142,6 +142,8 @@ HTTP_BODY_MAX_S: Final = 60  # from the end of the head to the end of the body
 HTTP_IDLE_MAX_S: Final = 60  # between two requests
 HTTP_UNREAD_MAX_S: Final = 60  # for which a client may read nothing of its answer
 HTTP_UNSENT_MAX_BYTES: Final = 256 * KiB  # of answers in a connection's write buffer; beyond it, streams pause
+HEALTH_KEPT_MAX: Final = 100_000  # last-seen times that a view has; those that were written first are dropped
+HEALTH_WRITTEN_MAX: Final = 10_000  # last-seen times that a door writes at once; others are written later
 HTTP_REGISTRATIONS_KEPT_MAX: Final = 10_000  # producers and consumers that a door need not look up again
 HTTP_LINGER_MAX_S: Final = 2  # for a client to read the last answer, before the connection is closed
 

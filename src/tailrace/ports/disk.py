@@ -51,6 +51,10 @@ class File(Protocol):
         """Read in a thread. Shorter than `size` at the end of the file."""
         ...
 
+    def forget_cached(self, position: int, size: int) -> None:
+        """Let the next read of these bytes come from the disk; a hint. Bytes that are not on disk yet stay cached."""
+        ...
+
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> "asyncio.Future[None]":

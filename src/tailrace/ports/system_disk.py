@@ -91,6 +91,10 @@ class SystemFile:
         # shielded: the caller may stop waiting, but the thread goes on and needs the descriptor
         return asyncio.shield(reading)
 
+    def forget_cached(self, position: int, size: int) -> None:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._open(), position, size, os.POSIX_FADV_DONTNEED)
+
     def truncate(self, size: int) -> None:
         self._writes += 1
         os.ftruncate(self._open(), size)

@@ -75,6 +75,11 @@ class BegunAnew:
 
 
 @frozen(kw_only=False)
+class LogDamaged:
+    """The log is damaged, and it is stored that this replica may not vote until it has fetched everything again."""
+
+
+@frozen(kw_only=False)
 class Repaired:
     """A replica that may not vote has caught up on disk with a log end that its leader had after the restart."""
 
@@ -92,5 +97,6 @@ Event = (
     | VotersAppended
     | Truncated
     | BegunAnew
+    | LogDamaged
     | Repaired
 )

@@ -98,6 +98,15 @@ def begun_anew(state: State, turn: EffectsBuilder) -> None:
     state.update_observer_role(turn)
 
 
+def log_damaged(state: State, turn: EffectsBuilder) -> None:
+    """It had resigned over the damage; from now on it looks for a leader, without a vote."""
+    state.log_complete = state.retired = False
+    if state.following is not None:
+        state.following.begun_anew()
+    state.timeout_at = turn.now + state.timing.election(turn.chance)
+    state.update_observer_role(turn)
+
+
 # Gaining and losing a leader
 
 

@@ -30,6 +30,7 @@ from tailrace.raft.events import (
     Campaign,
     Event,
     LeaderDisconnected,
+    LogDamaged,
     RemoveVoter,
     Repaired,
     Resign,
@@ -98,6 +99,8 @@ class Replica(State):
                 leading.transfer(self, event, turn)
             case BegunAnew():
                 following.begun_anew(self, turn)
+            case LogDamaged():
+                following.log_damaged(self, turn)
             case AddVoter() | RemoveVoter():
                 voter_changes.change_voters(self, event, turn)
             case VotersAppended():

@@ -295,7 +295,7 @@ async def test_peek_and_unread_change_nothing_and_count_messages(brokers: Broker
         async with Producer(takers.cluster, options) as producer:
             for word in ("aborted", "a", "b"):
                 await producer.begin()
-                await producer.send("t", word.encode(), partition=0)
+                await (await producer.send("t", word.encode(), partition=0))
                 await (producer.abort() if word == "aborted" else producer.commit())
         await send(takers, "c")
         for left, value in ((3, "a"), (2, "b"), (1, "c")):

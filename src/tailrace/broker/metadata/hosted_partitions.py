@@ -318,6 +318,7 @@ class HostedPartitions:
         took_part = vote.epoch >= 0  # votes are always synced: without an epoch it has reported nothing as durable
         if not sole and (log.damage is not None or (self._may_have_lost and took_part and not own)):
             self.may_not_vote.add(key)
+        damage = log.damage
         if log.damage is not None:
             await self._handle_damage(name, log, sole=sole)
         if log.voters_before:
@@ -339,7 +340,9 @@ class HostedPartitions:
             now=self._quorums.now(),
             chance=self._quorums.chance(),
         )
-        return Partition(name, key, log, replica, self._quorums, events=self)
+        partition = Partition(name, key, log, replica, self._quorums, events=self)
+        partition.member.damage = damage
+        return partition
 
     async def _handle_damage(self, name: str, log: Log, *, sole: bool) -> None:
         """With other voters: drop the damaged log and fetch all of it again. A sole voter keeps the good part."""
@@ -348,7 +351,7 @@ class HostedPartitions:
         else:
             logger.error("%s: log damaged, fetching all of it from the leader: %s", name, log.damage)
             await self.may_not_vote.store()
-            await log.start_over()
+            await log.start_over(keep_aside=True)
 
     async def losing_log(self, partition: Partition) -> None:
         self.may_not_vote.add(partition.key)

@@ -16,14 +16,16 @@ from typing import Any, Final
 
 from tailrace.broker.partitions.member_ports import FollowerView, MemberObserver, MemberPorts
 from tailrace.broker.partitions.quorum_batches import leader_change_of, voters_of
-from tailrace.log.log import Appended, Log
+from tailrace.log.log import Appended, Damage, Log
 from tailrace.model.faults import CorruptBatch, StorageFailed
 from tailrace.model.ids import BrokerId, Epoch, Offset, TopicPartition
 from tailrace.model.limits import HELD_MESSAGES_MAX
+from tailrace.model.topics import METADATA_TOPIC_ID
 from tailrace.raft.effects import Effects, Vote
 from tailrace.raft.events import (
     BegunAnew,
     Event,
+    LogDamaged,
     Repaired,
     Resign,
     Tick,
@@ -42,6 +44,7 @@ logger: Final = logging.getLogger(__name__)
 
 LEADER_CHANGE_RETRY_S: Final = 1.0
 TRUNCATE_RETRY_S: Final = 0.5
+REPAIR_RETRY_S: Final = 0.2
 
 
 class QuorumMember:
@@ -62,6 +65,7 @@ class QuorumMember:
         self._observer = observer
         self.sessions: dict[FollowerView, None] = {}  # of followers that fetch this partition from here
         self.offline: StorageFailed | None = None
+        self.damage: Damage | None = None  # in the log, or in the one that was set aside until this one is whole
         self.closed = False  # the topic was deleted, or this replica was removed
         self.leader_is_gone = False  # lost its connection or resigned a moment ago: an election is under way
         self.wakes_at: float | None = None  # when `tick` is scheduled
@@ -296,21 +300,57 @@ class QuorumMember:
         end = self.log.end
         try:
             await self._observer.losing_log()
+        except (OSError, StorageFailed) as error:
+            logger.error("%s: cannot set the log aside to fetch it again, retrying: %s", self.name, error)
+            self.ports.fetch_again(self)
+            self._resume()
+            return
+        await self._set_log_aside(f"away for too long, the leader has removed tombstones above offset {end}")
+
+    async def _set_log_aside(self, why: str) -> None:
+        """Only a replica that is stored as one that may not vote does this, and while `_truncating`."""
+        try:
             await self.log.start_over(keep_aside=True)
         except (OSError, StorageFailed) as error:
             logger.error("%s: cannot set the log aside to fetch it again, retrying: %s", self.name, error)
             self.ports.fetch_again(self)
         else:
             logger.warning(
-                "%s: away for too long, the leader has removed tombstones above offset %d: set the log aside in %s, "
-                "fetching everything from the leader; not voting until then",
+                "%s: %s: set the log aside in %s, fetching everything from the leader; not voting until then",
                 self.name,
-                end,
+                why,
                 self.log.folder,
             )
             self._truncating = False
             self.step(BegunAnew())
         self._resume()
+
+    async def _repair_log(self, damage: Damage) -> None:
+        """Fetch everything from the leader again, while the broker serves. This replica is offline at first.
+
+        It comes back as one that may not vote, and finds out who leads. Without a live leader it keeps its log."""
+        while not self.closed:
+            try:
+                await self._observer.losing_log()
+                break
+            except (OSError, StorageFailed) as error:
+                logger.error("%s: cannot note that it may not vote, retrying: %s", self.name, error)
+            await asyncio.sleep(REPAIR_RETRY_S)
+        while self._truncating and not self.closed:  # noqa: ASYNC110
+            await asyncio.sleep(REPAIR_RETRY_S)
+        if not self.closed and self.log.failed is None:
+            self.offline = None
+            self.step(LogDamaged())
+            if self.log.damage is None:  # it was being emptied when the damage was found
+                self.step(BegunAnew())
+            self._observer.leader_changed()
+        while self.log.damage is not None and self.log.failed is None and self.offline is None and not self.closed:
+            known = self.replica.following
+            if known is not None and not known.given_up and known.matched and self.fetches:
+                self._truncating = True
+                await self._set_log_aside(f"damaged at offset {damage.offset}")
+            else:
+                await asyncio.sleep(REPAIR_RETRY_S)
 
     def take_horizon(self, horizon: int) -> bool:
         """The leader's tombstone horizon. False: nothing may be appended before it is stored; fetched again then."""
@@ -358,6 +398,7 @@ class QuorumMember:
         if self.log.durable >= wanted[1]:
             logger.info("%s: caught up after data loss; voting again", self.name)
             self.step(Repaired())
+            self.damage = self.log.damage
             self._observer.repaired()
 
     # Progress
@@ -407,15 +448,24 @@ class QuorumMember:
         self.go_offline(fault)
 
     def _log_damaged(self) -> None:
-        """Damage was found in the log. If there are other voters, they continue without this replica."""
+        """Damage was found in the log. If there are other voters, they continue without this replica, which fetches
+        everything again: the metadata log at the next start, as this broker has applied it already."""
+        damage, is_metadata = self.log.damage, self.key.topic_id == METADATA_TOPIC_ID
+        assert damage is not None
+        self.damage = damage
         self.ports.spawn(self.log.mark_damage())
-        if len(self.replica.voters) > 1:
-            self.go_offline(StorageFailed(f"{self.name}: log damaged: {self.log.damage}"))
+        if len(self.replica.voters) > 1 and self.offline is None and not self.closed:
+            self.go_offline(
+                StorageFailed(f"{self.name}: log damaged: {damage}"),
+                until="the broker restarts" if is_metadata else "it has noted that it may not vote",
+            )
+            if not is_metadata:
+                self.ports.spawn(self._repair_log(damage))
 
-    def go_offline(self, fault: StorageFailed) -> None:
+    def go_offline(self, fault: StorageFailed, until: str = "the broker restarts") -> None:
         if self.offline is not None or self.closed:
             return
-        logger.critical("%s: replica offline until the broker restarts: %s", self.name, fault)
+        logger.critical("%s: replica offline until %s: %s", self.name, until, fault)
         resigned = self.replica.step(Resign(), self._now(), self.ports.chance())
         self.offline = fault
         for message in resigned.send:

@@ -174,6 +174,6 @@ class SessionPartition:
             return PartitionFetched(
                 self.wanted.partition, Error.OFFSET_OUT_OF_RANGE, log_start=self.member.log.start, leader_epoch=-1
             )
-        if isinstance(fault, StorageFailed):
+        if isinstance(fault, StorageFailed) and self.member.log.damage is None:
             self.member.go_offline(fault)
         return self.refused()

@@ -232,12 +232,13 @@ class Admin:
         disk, folder = self._ports.disk, self._settings.data_dir
         return DiskUse(folder=folder, total_bytes=disk.total_bytes(folder), free_bytes=disk.free_bytes(folder))
 
-    def partition_sizes(self, who: Caller, topic: str, numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """Number and size in bytes of those partitions of a topic that this broker hosts."""
+    def partition_sizes(self, who: Caller, topic: str, numbers: Iterable[int]) -> Iterator[tuple[int, int, str]]:
+        """Number, size in bytes and damage of those partitions of a topic that this broker hosts."""
         partitions = self._hosted.by_number(topic)
         for number in numbers:
             if 0 <= number < len(partitions) and (partition := partitions[number]) is not None:
-                yield number, partition.log.size_bytes
+                damage = partition.member.damage
+                yield number, partition.log.size_bytes, "" if damage is None else str(damage)
 
     async def elect_preferred(
         self, who: Caller, partitions: Iterable[PartitionName], within_s: float

@@ -129,3 +129,24 @@ def upgrade(
     from tailrace.cli.cluster.upgrade import run_upgrade
 
     run_upgrade(access_of(bootstrap, client_config), yes=yes, as_json=json)
+
+
+@commands.command(cls=Command)
+def health(
+    json: Json = False,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
+) -> None:
+    """Show when brokers, and producers and consumers of the HTTP queue, were last seen.
+
+    The doors write these times every few seconds while they are used; before that there are none. What the HTTP
+    door shows at /health is the same.
+
+    \b
+    Examples:
+      tailrace cluster health
+      tailrace cluster health --json | jq '.[] | select(.kind == "consumer")'
+    """
+    from tailrace.cli.cluster.health import show_health
+
+    show_health(access_of(bootstrap, client_config), as_json=json)

@@ -7,13 +7,21 @@ offline partitions are both. The first broker of `--bootstrap` that answers is a
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final, TypedDict
 
 from tailrace.cli.client.client_config import Access
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table
 from tailrace.client.faults import ConnectionLost, SecurityRefused
-from tailrace.local.cluster_view import ClusterView, NoView, PartitionView, look_at_any
+from tailrace.local.cluster_view import (
+    ClusterView,
+    DamageView,
+    NoView,
+    PartitionView,
+    damaged_replicas,
+    look_at_any,
+)
 from tailrace.local.listening_pids import listening_pids
 from tailrace.model.addresses import parse_addresses
 
@@ -41,6 +49,13 @@ class PartitionStatus(TypedDict):
     in_sync: list[int]
 
 
+class DamageStatus(TypedDict):
+    topic: str
+    partition: int
+    broker: int
+    where: str
+
+
 class ClusterStatus(TypedDict):
     cluster_id: str
     controller: int | None
@@ -49,6 +64,7 @@ class ClusterStatus(TypedDict):
     partitions: int
     under_replicated: list[PartitionStatus]
     offline: list[PartitionStatus]
+    damaged: list[DamageStatus]
 
 
 def show_status(access: Access, *, watch: bool, as_json: bool) -> None:
@@ -77,10 +93,10 @@ def status_of(access: Access) -> ClusterStatus:
             f"no broker answers: {error}.\n"
             "Start a cluster with `tailrace cluster up`, or name a broker with --bootstrap or TAILRACE_BOOTSTRAP."
         ) from None
-    return _status(view)
+    return _status(view, damaged_replicas(view.brokers, tls=access.tls, sasl=access.security.sasl))
 
 
-def _status(view: ClusterView) -> ClusterStatus:
+def _status(view: ClusterView, damaged: Sequence[DamageView] = ()) -> ClusterStatus:
     pids = listening_pids((one.host, one.port) for one in view.brokers)
     leaders = Counter(one.leader for one in view.partitions)
     replicas = Counter(replica for one in view.partitions for replica in one.replicas)
@@ -104,6 +120,10 @@ def _status(view: ClusterView) -> ClusterStatus:
         "partitions": len(view.partitions),
         "under_replicated": [_partition(one) for one in view.partitions if one.is_under_replicated],
         "offline": [_partition(one) for one in view.partitions if one.leader is None],
+        "damaged": [
+            {"topic": one.topic, "partition": one.partition, "broker": one.broker, "where": one.where}
+            for one in damaged
+        ],
     }
 
 
@@ -145,6 +165,8 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
     print(f"cluster {status['cluster_id']}, controller {controller}{voters}")
     columns = ("broker", "state", "address", "rack", "pid", "leaders", "replicas")
     print_table(columns, [_row(one) for one in brokers])
+    for one in status["damaged"][:SHOWN_MAX]:
+        print(f"damaged: {one['topic']}-{one['partition']} on broker {one['broker']}: {one['where']}")
     unhealthy = {(one["topic"], one["partition"]): one for one in [*status["offline"], *status["under_replicated"]]}
     if not unhealthy:
         print(f"{_partitions(status)}, all with a leader, all replicas in sync")

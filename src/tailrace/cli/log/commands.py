@@ -1,4 +1,4 @@
-"""`tailrace log …`: inspect a data directory without a broker. Nothing in it is changed."""
+"""`tailrace log …`: inspect a data directory without a broker. Only `repair --yes` changes anything in it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 commands = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Inspect and verify a data directory; no broker is needed.",
+    help="Inspect, verify and repair a data directory; no broker is needed.",
     epilog="Example: tailrace log verify --data-dir ./tailrace-data",
 )
 
@@ -122,6 +122,39 @@ def verify(
             print(problem)
     if problems:
         raise Failed(f"{len(problems)} {'problem' if len(problems) == 1 else 'problems'} found.")
+
+
+@commands.command(cls=Command)
+def repair(
+    what: What = None,
+    data_dir: DataDir = "./tailrace-data",
+    partition: Partition = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Repair. Without this it is a dry run, which changes nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Keep what is sound of a damaged partition that has one replica. The broker must be stopped.
+
+    The dry run names what is lost: file, position and offsets. A repair copies each damaged file to the folder
+    set-aside in the data directory, and leaves an empty batch in place of lost offsets: all others stay as they are.
+
+    Partitions with several replicas are repaired by their broker while it runs. docs/damage.md says more.
+
+    Exit code 1 if there is damage that was not repaired.
+
+    \b
+    Examples:
+      tailrace log repair
+      tailrace log repair orders --partition 0 --yes
+    """
+    from tailrace.cli.log.folders import data_dir_of
+    from tailrace.cli.log.repair import run_repair
+    from tailrace.ports import system_ports
+
+    with _reading() as disk:
+        directory = data_dir_of(disk, what, data_dir)
+        run_repair(system_ports(), directory, _folders(disk, what, data_dir, partition), yes=yes, as_json=json)
 
 
 def _show(folder: "PartitionFolder", rows: "Iterator[Row]", most: int, *, wide: bool) -> None:

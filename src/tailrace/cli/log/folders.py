@@ -5,6 +5,7 @@ topic whose name cannot be read there is shown by its id.
 """
 
 import os
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from tailrace.cli.failure import Failed
@@ -54,6 +55,18 @@ def partition_folders(disk: Disk, what: str | None, data_dir: str, partition: in
     return found
 
 
+def data_dir_of(disk: Disk, what: str | None, data_dir: str) -> str:
+    """The data directory of these partitions, which holds the metadata and the lock."""
+    if what is None or not os.path.isdir(what):
+        return data_dir.rstrip("/")
+    folder = what.rstrip("/")
+    if not disk.exists(f"{folder}/{META_NAME}"):
+        folder = os.path.dirname(os.path.abspath(folder))
+    if not disk.exists(f"{folder}/{META_NAME}"):
+        raise Failed(f"{what} is not in a data directory: its parent has no {META_NAME}.\nName {WANTED}.")
+    return folder
+
+
 def _all(disk: Disk, data_dir: str) -> list[PartitionFolder]:
     names = _topic_names(disk, data_dir)
     keys = [key for name in disk.names(data_dir) if (key := _key(name)) is not None]
@@ -82,15 +95,19 @@ def _key(name: str) -> TopicPartition | None:
 
 def _topic_names(disk: Disk, data_dir: str) -> dict[Id, str]:
     names = {METADATA_PARTITION.topic_id: METADATA_TOPIC}
+    names.update({one.topic_id: one.name for one in metadata_records(disk, data_dir) if isinstance(one, TopicAdded)})
+    return names
+
+
+def metadata_records(disk: Disk, data_dir: str) -> Iterator[object]:
+    """The records of the metadata log that can be read, in log order."""
     folder = f"{data_dir}/{METADATA_PARTITION}"
     if not disk.exists(folder):
-        return names
+        return
     for batch in stored_batches(disk, folder):
         if batch.problem is not None or batch.header is None or batch.header.is_control:
             continue
         try:
-            records = [decode_record(RECORD_KINDS, record.value or b"") for record in batch.records()]
+            yield from [decode_record(RECORD_KINDS, record.value or b"") for record in batch.records()]
         except (Fault, WireError):
             continue  # `tailrace log verify` reports the damage
-        names.update({one.topic_id: one.name for one in records if isinstance(one, TopicAdded)})
-    return names

@@ -62,6 +62,7 @@ class DmqpConnection(asyncio.BufferedProtocol):
         self._request_began_at = 0.0  # when the first byte of the request that arrives came
         self._request_bytes = 0  # that came since then
         self._has_spoken = False  # a whole request came
+        self._read_ms = 0  # by the wall clock, when the last request was read
         self._unsent_bytes = 0  # as last seen while the client does not read
         self._unsent_since = 0.0
 
@@ -131,6 +132,7 @@ class DmqpConnection(asyncio.BufferedProtocol):
         self._rest = bytes(data[used:])
         self._account()
         if requests:
+            self._read_ms = self._clock.wall_ms()
             self._has_spoken = True
             self._request_began_at, self._request_bytes = self._heard_at, len(data) - used
         for request in requests:
@@ -209,9 +211,10 @@ class DmqpConnection(asyncio.BufferedProtocol):
 
     def _push(self, place: Place, request: Request) -> None:
         if place.response is None:
+            if not self._pushes:
+                self._written.clear()
             self._pushes += 1
-            self._written.clear()
-            self._door.queues.push(request.topic_id, PushUnderWay(self, place, request.payload, self._clock.wall_ms()))
+            self._door.queues.push(request.topic_id, PushUnderWay(self, place, request.payload, self._read_ms))
 
     def push_begun(self, push: "PushUnderWay", written: "asyncio.Future[Written]") -> None:
         self._writing.append((push, written))

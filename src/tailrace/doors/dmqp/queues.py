@@ -15,10 +15,12 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from tailrace.client.batching import RECORD_OVERHEAD_BYTES
 from tailrace.doors.dmqp.statuses import NotAwaited, TooLargeToSend
 from tailrace.doors.dmqp.topics import Topics, group_of
 from tailrace.model.ids import PartitionName
-from tailrace.model.limits import DMQP_PAYLOAD_MAX_BYTES
+from tailrace.model.limits import DMQP_PAYLOAD_MAX_BYTES, KiB
+from tailrace.records.record import NewRecord
 
 if TYPE_CHECKING:
     from tailrace.client.producer import Written
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 logger: Final = logging.getLogger(__name__)
 
+TOGETHER_MAX_BYTES: Final = 512 * KiB
 PRINCIPAL: Final = "dmqp"  # the protocol has no login: all its clients are one principal
 
 
@@ -83,20 +86,23 @@ class Queues:
             del self._pushes[topic_id]
 
     async def _push_gathered(self, topic_id: int, pushes: list[Push]) -> None:
-        begun = 0
+        done = 0
         try:
             name = await self._topics.open(topic_id)
             shard = self._next_shard(name)
             with self._upstream.producers.of(PRINCIPAL) as producer:
-                for push in pushes:
-                    if push.is_awaited():
-                        stamp = push.timestamp_ms
-                        push.begun(await producer.send(name, push.payload, partition=shard, timestamp_ms=stamp))
-                    else:
-                        push.failed(NotAwaited())
-                    begun += 1
+                while done < len(pushes):
+                    some = _some(pushes, done)
+                    if not some[0].is_awaited():  # its client was told to try again; those behind came later
+                        some[0].failed(NotAwaited())
+                        done += 1
+                        continue
+                    records = [(shard, NewRecord(push.payload, None, (), push.timestamp_ms)) for push in some]
+                    for push, written in zip(some, await producer.send_all(name, records), strict=True):
+                        push.begun(written)
+                    done += len(some)
         except Exception as error:
-            for push in pushes[begun:]:
+            for push in pushes[done:]:
                 push.failed(error)
 
     def _next_shard(self, name: str) -> int:
@@ -144,3 +150,13 @@ class Queues:
         if len(payload) > DMQP_PAYLOAD_MAX_BYTES:
             raise TooLargeToSend(f"offset {found.offset} of {name} has {len(payload)} bytes")
         return Stored(max(found.timestamp_ms, 0), payload)
+
+
+def _some(pushes: list[Push], at: int) -> list[Push]:
+    """The next pushes that go to the producer together: as many as its buffer may have room for at once."""
+    size = 0
+    for end in range(at, len(pushes)):
+        size += len(pushes[end].payload) + RECORD_OVERHEAD_BYTES
+        if size > TOGETHER_MAX_BYTES and end > at:
+            return pushes[at:end]
+    return pushes[at:]

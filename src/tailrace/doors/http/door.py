@@ -18,6 +18,7 @@ class HttpDoor:
 
     def __init__(self, host: ClientHost) -> None:
         self._host = host
+        self._queue = QueueApi(host)
         settings = host.settings
         options = HttpOptions(
             host=settings.host,
@@ -29,7 +30,7 @@ class HttpDoor:
         self._server = HttpServer(host.net(self.listener_name), host.ports.clock, Router(self._apis()), options)
 
     def _apis(self) -> list[Api]:
-        return [QueueApi(self._host).api(), rest_api(self._host.upstream, self._host.ports)]
+        return [self._queue.api(), rest_api(self._host.upstream, self._host.ports)]
 
     @property
     def counters(self) -> DoorCounters:
@@ -49,6 +50,7 @@ class HttpDoor:
 
     def open(self) -> None:
         self._server.open()
+        self._host.spawn(self._queue.health.run())
 
     def close(self) -> None:
         self._server.close()

@@ -80,6 +80,9 @@ class SimFile:
         storage.later(storage.odds.read.draw(storage.rng), finish)
         return future
 
+    def forget_cached(self, position: int, size: int) -> None:
+        self._use()
+
     def truncate(self, size: int) -> None:
         content = self._change()
         self._storage.trace("truncate", self._path, size)

@@ -19,6 +19,8 @@ class PartitionSize:
     size_bytes: Int64
     offset_lag: Int64 = 0
     is_future: bool = False  # a replica that is being moved to another directory
+    # Tailrace's own: where the replica is damaged, until it is repaired. Other clients skip a tag they do not know.
+    damage: str = wire(tag=10_000, since=2, default="", ignorable=True)
 
 
 @struct

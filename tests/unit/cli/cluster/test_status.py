@@ -31,10 +31,10 @@ def test_json_for_scripts(tailrace: Program, broker: Broker, topic: str) -> None
     ran = tailrace("cluster", "status", "--json")
     assert ran.code == 0, ran.err
     status = json.loads(ran.out)
-    fields = ["cluster_id", "controller", "voters", "brokers", "partitions", "under_replicated", "offline"]
+    fields = ["cluster_id", "controller", "voters", "brokers", "partitions", "under_replicated", "offline", "damaged"]
     assert list(status) == fields
     assert status["controller"] == 1
-    assert (status["under_replicated"], status["offline"]) == ([], [])
+    assert (status["under_replicated"], status["offline"], status["damaged"]) == ([], [], [])
     (one,) = status["brokers"]
     assert one == {
         "id": 1,

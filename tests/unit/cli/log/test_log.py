@@ -1,6 +1,7 @@
 """`tailrace log`: output for an intact and for a damaged data directory."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,44 @@ def test_markers_are_shown_and_counted(tmp_path: Path) -> None:
     assert [line.split()[0] for line in shown.splitlines() if "commit" in line or "abort" in line] == ["1", "3"]
     (report,) = json.loads(run_tailrace("log", "verify", str(folder), "--json").out)
     assert (report["records"], report["markers"], report["open"], report["problems"]) == (5, 2, 1, [])
+
+
+def test_a_repair_is_a_dry_run_first_and_keeps_what_is_sound(data_of_a_stopped_broker: Path, tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    shutil.copytree(data_of_a_stopped_broker, data_dir)
+    where = ("log", "repair", "--data-dir", str(data_dir))
+    assert (run_tailrace(*where).code, run_tailrace(*where).out) == (0, "No damage found.\n")
+    (segment,) = partition_folder(data_dir).glob("*.log")
+    data = bytearray(segment.read_bytes())
+    second = 12 + int.from_bytes(data[8:12], "big")
+    data[second + 70] ^= 0x40
+    segment.write_bytes(data)
+    ran = run_tailrace(*where, "orders")
+    assert (ran.code, ran.err) == (1, "tailrace: there is damage. Nothing was changed.\n")
+    assert f"{segment} at byte {second}: " in ran.out
+    assert "offsets 1 to 1: checksum mismatch" in ran.out
+    assert segment.read_bytes() == data
+    ran = run_tailrace(*where, "orders", "--yes", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    (report,) = json.loads(ran.out)
+    assert report["repaired"]
+    assert (Path(report["aside"]) / segment.name).read_bytes() == data
+    with Broker(data_dir=data_dir) as broker:
+        consumed = run_tailrace("consume", "orders", "--from-beginning", "--max", "2", bootstrap=broker.bootstrap)
+        assert ("order 0" in consumed.out, "order 1" in consumed.out, "order 2" in consumed.out) == (True, False, True)
+        busy = run_tailrace(*where)
+        assert busy.code == 1
+        assert "Stop the broker first." in busy.err
+
+
+def test_the_metadata_log_is_not_repaired(data_of_a_stopped_broker: Path, tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    shutil.copytree(data_of_a_stopped_broker, data_dir)
+    (segment,) = data_dir.glob("AAAAAAAA*/*.log")
+    data = bytearray(segment.read_bytes())
+    data[70] ^= 1
+    segment.write_bytes(data)
+    ran = run_tailrace("log", "repair", "--data-dir", str(data_dir), "--yes")
+    assert ran.code == 1
+    assert "the metadata log is not repaired: restore its folder from a backup" in ran.out
+    assert segment.read_bytes() == data

@@ -40,15 +40,12 @@ def test_what_may_pass_is_eagain(error: Exception) -> None:
 
 
 def test_a_message_that_was_refused_has_the_status_of_the_refusal() -> None:
-    refused = NotWritten("too large")
-    refused.__cause__ = Refused(Error.MESSAGE_TOO_LARGE, "push")
-    assert status_of(refused) is Status.EMSGSIZE
+    assert status_of(NotWritten("too large", error=Error.MESSAGE_TOO_LARGE)) is Status.EMSGSIZE
+    assert status_of(NotWritten("no rights", error=Error.TOPIC_AUTHORIZATION_FAILED)) is Status.EIO
 
 
 def test_a_message_that_may_be_written_all_the_same_is_never_said_to_have_failed() -> None:
-    unknown = NotWritten("too large", may_be_written=True)
-    unknown.__cause__ = Refused(Error.MESSAGE_TOO_LARGE, "push")
-    assert status_of(unknown) is Status.EAGAIN
+    assert status_of(NotWritten("who knows", may_be_written=True, error=Error.MESSAGE_TOO_LARGE)) is Status.EAGAIN
 
 
 def test_a_message_of_another_door_that_is_too_large() -> None:

@@ -3,6 +3,9 @@
 import base64
 import http.client
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
@@ -83,6 +86,29 @@ def test_ids_are_known_after_a_restart() -> None:
         assert client.post("/producer/produce", topic="t", producer_id=producer, message="two") == success()
         assert client.get("/consumer/consume", topic="t", consumer_id=consumer) == success("one")
         assert client.get("/consumer/consume", topic="t", consumer_id=consumer) == success("two")
+
+
+def test_what_was_seen_is_written_soon() -> None:
+    with Broker(http_port=0, fsync="never") as broker:
+        client = Client(broker.endpoints["http"])
+        producer, consumer = register(client, "producer", "t"), register(client, "consumer", "t")
+        deadline = time.monotonic() + 60
+        while not (found := client.get("/health")[1])["consumers"]:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.2)
+        assert [(one["id"], one["alive"]) for one in found["brokers"]] == [(1, True)]
+        assert [(one["id"], one["topic"]) for one in found["producers"]] == [(producer, "t")]
+        (seen,) = found["consumers"]
+        assert (seen["id"], seen["topic"]) == (consumer, "t")
+        assert abs(seen["last_seen_ms"] - time.time() * 1000) < 120_000
+        command = [sys.executable, "-m", "tailrace", "cluster", "health", "--json", "--bootstrap", broker.bootstrap]
+        told = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+        assert [(one["kind"], one["id"]) for one in told] == [
+            ("broker", 1),
+            ("consumer", consumer),
+            ("producer", producer),
+        ]
+        assert client.get("/topics") == success(topics=["t"])
 
 
 @pytest.mark.parametrize(

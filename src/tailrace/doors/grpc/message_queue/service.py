@@ -87,8 +87,8 @@ class MessageQueue:
         sent: list[asyncio.Future[Written]] = []
         try:
             with self._upstream.producers.of(caller.principal) as producer:
-                for topic, records in by_topic.items():
-                    sent += await producer.send_all(topic, records)
+                for topic, all_of_topic in by_topic.items():
+                    sent += await producer.send_all(topic, all_of_topic)
                 problems = [one for one in await outcomes(sent) if isinstance(one, NotWritten)]
         except ClientError as error:
             let_go(sent)

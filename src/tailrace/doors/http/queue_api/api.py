@@ -19,11 +19,13 @@ from typing import Any, Final
 from tailrace.client.admin import list_topics
 from tailrace.client.faults import ClientError, Refused
 from tailrace.client.sequenced import SEQUENCE_MAX, append_sequenced
+from tailrace.client.topics import make_topic, partitions_of
 from tailrace.doors.http.errors import HttpError, Problem, problem_of
 from tailrace.doors.http.messages import Request, Response, Stream, json_response
 from tailrace.doors.http.queue_api.choices import Choices
+from tailrace.doors.http.queue_api.health import Health
 from tailrace.doors.http.queue_api.parameters import Parameters
-from tailrace.doors.http.queue_api.registry import Kind, Registration, Registry, make_topic, partitions_of
+from tailrace.doors.http.queue_api.registry import Kind, Registration, Registry
 from tailrace.doors.http.routes import Answer, Api, Handler, Parameter, Route
 from tailrace.doors.upstream import ClientHost
 from tailrace.model.faults import Fault
@@ -33,6 +35,7 @@ from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
 
 TAG: Final = "queue"
+LISTED_MAX: Final = 1_000  # producers, and consumers, in a report
 INTERNAL: Final = "__"  # how the names of topics begin that are none of the users'
 
 
@@ -41,6 +44,7 @@ class QueueApi:
         self._upstream = host.upstream
         self._registry = Registry(host.upstream, host.ports)
         self._choices = Choices(host.upstream)
+        self.health = Health(host.upstream)
         self._turns: dict[str, int] = {}  # by topic with several partitions, where the next message goes
 
     def api(self) -> Api:
@@ -55,6 +59,7 @@ class QueueApi:
             _route("POST", "/producer/produce", self.produce, "Send a message.", "topic", "producer_id", "message"),
             _route("POST", "/consumer/register", self.register_consumer, "Register a consumer.", "topic"),
             _route("GET", "/consumer/consume", self.consume, "Take the next message.", "topic", "consumer_id"),
+            _route("GET", "/health", self.report_health, "Show when brokers, producers and consumers were last seen."),
             _route("GET", "/size", self.size, "Count the messages to come.", "topic", "consumer_id"),
         ]
 
@@ -95,7 +100,9 @@ class QueueApi:
         return _success(producer_id=(await self._register("producer", topic, request)).id)
 
     async def _register(self, kind: Kind, topic: str, request: Request) -> Registration:
-        return await self._registry.register(kind, topic, await self._count(topic), request.caller)
+        found = await self._registry.register(kind, topic, await self._count(topic), request.caller)
+        self.health.saw(kind, found.id, topic)
+        return found
 
     async def produce(self, request: Request) -> Response:
         given = Parameters(request)
@@ -108,6 +115,7 @@ class QueueApi:
             raise HttpError(400, "Producer not found.")
         if producer.topic != topic:
             raise HttpError(400, f"{number} did not register for topic - {topic}")
+        self.health.saw("producer", number, topic)
         if partition is not None:
             await self._check_partition(topic, partition)
         if request_id is None:
@@ -185,6 +193,10 @@ class QueueApi:
         consumer = await self._consumer(Parameters(request))
         return _success(size=await self._upstream.takers.of(consumer.group, consumer.topic).unread())
 
+    async def report_health(self, request: Request) -> Response:
+        limit = Parameters(request).optional_integer("limit", 1, LISTED_MAX) or LISTED_MAX
+        return _success(**await self.health.report(limit))
+
     async def _consumer(self, given: Parameters) -> Registration:
         number, topic = given.integer("consumer_id"), given.text("topic", "topic_name")
         consumer = await self._registry.find("consumer", number)
@@ -192,6 +204,7 @@ class QueueApi:
             raise HttpError(400, "Consumer not found.")
         if consumer.topic != topic:
             raise HttpError(400, f"{number} did not subscribe to topic - {topic}")
+        self.health.saw("consumer", number, topic)
         return consumer
 
 

@@ -27,7 +27,7 @@ from tailrace.client.offsets import noted_offsets
 from tailrace.client.producer import Producer, ProducerOptions, Written
 from tailrace.doors.http.rest.kinds import BUSY, KEY_IN_USE, KEY_REUSED
 from tailrace.doors.http.rest.problems import Problem
-from tailrace.doors.http.rest.records import NewRecord
+from tailrace.doors.http.rest.records import NewRecord, stamped
 from tailrace.model.ids import PartitionName
 from tailrace.model.limits import REST_ONCE_MAX
 
@@ -76,17 +76,7 @@ async def _write(
     if found is not None:
         return found, True
     try:
-        waiting = [
-            await producer.send(
-                topic,
-                one.value,
-                key=one.key,
-                headers=one.headers,
-                partition=one.partition,
-                timestamp_ms=one.timestamp_ms,
-            )
-            for one in records
-        ]
+        waiting = await producer.send_all(topic, stamped(records, cluster.driver.wall_ms()))
         written = list(await asyncio.gather(*waiting))
         offsets = {one.partition: one.offset + 1 for one in written}
         await producer.commit_offsets(name, offsets, notes=_notes(written, fingerprint))

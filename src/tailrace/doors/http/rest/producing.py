@@ -8,14 +8,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tailrace.client.faults import ClientError
 from tailrace.client.producer import Producer, Written
 from tailrace.doors.http.rest import names
 from tailrace.doors.http.rest.kinds import UNCERTAIN
 from tailrace.doors.http.rest.once import write_once
 from tailrace.doors.http.rest.operation import BYTES, PLAIN, Answer, Body, Call, Operation, Parameter, Reply
 from tailrace.doors.http.rest.problems import Problem, problem_of
-from tailrace.doors.http.rest.records import NEW_RECORDS, NewRecord, new_records
+from tailrace.doors.http.rest.records import NEW_RECORDS, NewRecord, new_records, stamped
 from tailrace.doors.http.rest.schema import Many, Object, Text, Whole
 from tailrace.doors.http.rest.service import Service
 from tailrace.model.limits import REST_IDEMPOTENCY_KEY_MAX_CHARS, REST_PRODUCE_MAX_BYTES, REST_RECORDS_MAX
@@ -74,7 +73,7 @@ async def append(service: Service, call: Call, topic: str) -> Reply:
     with service.producers.of(call.principal) as producer:
         try:
             async with asyncio.timeout(service.cluster.limits.request_s):
-                return Reply(body=_shown(await _write(producer, topic, records)))
+                return Reply(body=_shown(await _write(service, producer, topic, records)))
         except TimeoutError:
             within_s = service.cluster.limits.request_s
             raise Problem(
@@ -89,22 +88,8 @@ def records_of(call: Call) -> list[NewRecord]:
     return new_records(call.body)
 
 
-async def _write(producer: Producer, topic: str, records: Sequence[NewRecord]) -> list[Written]:
-    waiting = []
-    for one in records:
-        try:
-            future = await producer.send(
-                topic,
-                one.value,
-                key=one.key,
-                headers=one.headers,
-                partition=one.partition,
-                timestamp_ms=one.timestamp_ms,
-            )
-        except ClientError as error:
-            future = asyncio.get_running_loop().create_future()
-            future.set_exception(error)
-        waiting.append(future)
+async def _write(service: Service, producer: Producer, topic: str, records: Sequence[NewRecord]) -> list[Written]:
+    waiting = await producer.send_all(topic, stamped(records, service.cluster.driver.wall_ms()))
     if len(waiting) == 1:
         return [await waiting[0]]
     found = await asyncio.gather(*waiting, return_exceptions=True)

@@ -42,6 +42,7 @@ from tailrace.doors.http.rest.schema import (
 )
 from tailrace.model.limits import REST_HEADERS_MAX, REST_RECORDS_MAX
 from tailrace.records.record import Headers
+from tailrace.records.record import NewRecord as Appended
 
 TEXT: Final = "text"
 JSON: Final = "json"
@@ -186,6 +187,17 @@ def _from_base64(text: Any, where: str) -> bytes:
         return base64.b64decode(text.encode("ascii"), validate=True)
     except (binascii.Error, UnicodeEncodeError):
         raise Invalid(where, "is not base64 (RFC 4648, section 4, with padding)") from None
+
+
+def stamped(some: Sequence[NewRecord], now_ms: int) -> list[tuple[int | None, Appended]]:
+    """Records as producers take them, each with its partition or None."""
+    return [
+        (
+            one.partition,
+            Appended(one.value, one.key, one.headers, now_ms if one.timestamp_ms is None else one.timestamp_ms),
+        )
+        for one in some
+    ]
 
 
 # To answers

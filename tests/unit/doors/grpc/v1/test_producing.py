@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tailrace.client.admin import delete_topics
 from tailrace.client.faults import Refused
 from tailrace.client.partition_reading import read_partition
 from tailrace.doors.grpc.calls import Failed
@@ -78,6 +79,20 @@ async def test_a_topic_that_is_missing_is_not_made(served: Served) -> None:
     with pytest.raises(Refused) as caught:
         await producing.produce(v1.ProduceRequest(topic="none", records=[v1.NewRecord(value=b"x")]), LOCAL)
     assert status_of(caught.value).code is Code.NOT_FOUND
+
+
+@given(serving)
+async def test_a_topic_that_is_deleted_meanwhile_is_told(served: Served) -> None:
+    await served.make_topic("orders")
+    v1, producing = served.schema.v1, Producing(served.upstream, served.schema)
+    request = v1.ProduceRequest(topic="orders", records=[v1.NewRecord(value=b"x", partition=0)])
+    await producing.produce(request, LOCAL)
+    assert await delete_topics(served.upstream.cluster, ["orders"]) == {"orders": None}
+    for code in (Code.UNAVAILABLE, Code.NOT_FOUND):  # of the first, which was sent, nobody can tell
+        with pytest.raises(Failed) as caught:
+            await producing.produce(request, LOCAL)
+        status = status_of(caught.value.problem)
+        assert (status.code, status.reason) == (code, "UNKNOWN_TOPIC_OR_PARTITION")
 
 
 @given(serving)

@@ -37,8 +37,8 @@ def _sizes(request: DescribeLogDirsRequest, call: Call) -> Iterator[TopicSizes]:
         wanted = partitions_once((asked.name, asked.partitions) for asked in request.topics)
     for name, numbers in wanted.items():
         sizes = tuple(
-            PartitionSize(partition=number, size_bytes=size_bytes)
-            for number, size_bytes in call.services.admin.partition_sizes(call.caller, name, numbers)
+            PartitionSize(partition=number, size_bytes=size_bytes, damage=damage)
+            for number, size_bytes, damage in call.services.admin.partition_sizes(call.caller, name, numbers)
         )
         if sizes:
             yield TopicSizes(name=name, partitions=sizes)
