@@ -4,16 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tailrace.broker.lifecycle import compacting
-from tailrace.broker.replication import session_partition
-from tailrace.log import follower_append
-from tailrace.log.compaction import cleaner, compaction, segment_choice, swap
+from tailrace.log.compaction import cleaner, compaction, rewriting
 from tailrace.log.compaction.cleaner import Cleaner, Spans
+from tailrace.log.compaction.cleaner import _keyed as keyed_records
 from tailrace.log.compaction.key_map import KeyMap
-from tailrace.log.compaction.segment_choice import Choice
-from tailrace.log.log import Log
-from tailrace.ports.disk import Disk
-from tailrace.raft.tombstones import Serving
+from tailrace.log.compaction.record_scan import Scan
 from tailrace.records.header import BatchHeader
 from tests.simulation.planting import Mutant, replaced
 
@@ -32,15 +27,6 @@ def tombstones_removed_at_once() -> AbstractContextManager[None]:
     return replaced(compaction._Cleaning, "__init__", init)
 
 
-def nobody_begins_anew() -> AbstractContextManager[None]:
-    """A leader sends records to a replica below the horizon, which may lack tombstones that the leader has removed."""
-
-    def serving(*arguments: object) -> Serving:
-        return Serving.RECORDS
-
-    return replaced(session_partition, "serving", serving)
-
-
 def aborted_records_supersede() -> AbstractContextManager[None]:
     def is_aborted(header: BatchHeader, spans: Spans) -> bool:
         return False
@@ -48,13 +34,15 @@ def aborted_records_supersede() -> AbstractContextManager[None]:
     return replaced(cleaner, "_is_aborted", is_aborted)
 
 
-def compacted_above_the_last_stable_offset() -> AbstractContextManager[None]:
-    right = segment_choice.choose
+def tombstones_supersede_nothing() -> AbstractContextManager[None]:
+    right = keyed_records
 
-    async def choose(log: Log, bound: int, now_ms: int) -> Choice | None:
-        return await right(log, log.recorded_offset, now_ms)
+    def keyed(header: BatchHeader, found: Scan) -> tuple[list[bytes], list[int]]:
+        deleted = [header.base_offset + delta for delta in found.tombstones]
+        pairs = [pair for pair in zip(*right(header, found), strict=True) if pair[1] not in deleted]
+        return [key for key, _ in pairs], [offset for _, offset in pairs]
 
-    return replaced(compacting, "choose", choose)
+    return replaced(cleaner, "_keyed", keyed)
 
 
 def first_value_stays() -> AbstractContextManager[None]:
@@ -68,18 +56,13 @@ def first_value_stays() -> AbstractContextManager[None]:
     return replaced(KeyMap, "put", put)
 
 
-def fillers_repeat_offsets() -> AbstractContextManager[None]:
-    """A follower takes only whole fillers, and never goes on in the middle of one."""
-    return replaced(follower_append, "is_filler", lambda header: False)
+def rewritten_batch_keeps_its_first_records() -> AbstractContextManager[None]:
+    right = rewriting.with_records
 
+    def with_records(header: BatchHeader, body: bytes, starts: Sequence[int], kept: Sequence[int]) -> bytearray:
+        return right(header, body, starts, range(len(kept)))
 
-def unfinished_swap_undone() -> AbstractContextManager[None]:
-    """A start discards the new files although the old ones may be gone."""
-
-    def replace_segments(disk: Disk, folder: str, bases: Sequence[int], suffixes: Sequence[str]) -> None:
-        swap.discard_cleaned(disk, folder)
-
-    return replaced(swap, "replace_segments", replace_segments)
+    return replaced(cleaner, "with_records", with_records)
 
 
 def markers_removed_before_their_records() -> AbstractContextManager[None]:
@@ -96,11 +79,9 @@ def markers_removed_before_their_records() -> AbstractContextManager[None]:
 
 MUTANTS: tuple[Mutant, ...] = (
     tombstones_removed_at_once,
-    nobody_begins_anew,
     aborted_records_supersede,
-    compacted_above_the_last_stable_offset,
     first_value_stays,
-    fillers_repeat_offsets,
-    unfinished_swap_undone,
+    tombstones_supersede_nothing,
+    rewritten_batch_keeps_its_first_records,
     markers_removed_before_their_records,
 )

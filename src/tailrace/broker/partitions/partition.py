@@ -342,7 +342,7 @@ class Partition:
         following = self.replica.following
         if self.offline is not None or self.replica.role not in READABLE_ROLES or following is None:
             self.require_leader()
-        elif self.log.refilling:
+        elif self.log.refilling and self.log.settings.is_compacted:  # its records below may be of very different ages
             raise self._not_leader("is fetching its whole log again")
         elif following.given_up:
             raise self._not_leader("is a follower that has lost contact with the leader")
