@@ -44,8 +44,11 @@ bench-peers: $(READY) ## measure beside Apache Kafka, RabbitMQ and NATS, where t
 interop: $(READY) programs ## every foreign client; those in Java, Go and Node where their toolchains are there
 	@$(BIN)/python -m pytest tests/interop -n $(WORKERS) --dist worksteal -m "long or not long" --durations 10
 
-fuzz: $(READY) ## 100,000 frames, most of them mutated valid ones, against a live door
+fuzz: $(READY) ## 100,000 frames, most of them mutated valid ones, against Kafka's door; 200,000 hostile requests against each other one
 	@$(BIN)/python -m tests.fuzz.run --frames 100000
+	@$(BIN)/python -m tests.fuzz.dmqp --requests 200000
+	@$(BIN)/python -m tests.fuzz.http --requests 200000
+	@$(BIN)/python -m tests.fuzz.grpc --requests 200000
 
 simulate: $(READY) ## 2,000 clusters under every fault, and 1,000 power cuts of one broker, in simulation
 	@$(BIN)/python -m tests.simulation.campaign cluster --seeds 2000 --workers $(WORKERS)
@@ -73,7 +76,7 @@ $(READY): pyproject.toml
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || \
 		{ $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --editable ".[client,spark,postgres,report]" --group dev
+	@$(BIN)/python -m pip install --quiet --editable ".[client,spark,postgres,report,http,grpc,dmqp]" --group dev
 	@touch $@
 
 # Programs that tests drive and PyPI does not have. Without them those tests skip, and say so.

@@ -16,9 +16,12 @@ from rich.console import Console
 from benchmarks import kafka, ours, outcomes, tables
 from benchmarks.cases import Start
 from benchmarks.cases.bulk import bulk
+from benchmarks.cases.dmqp import dmqp
 from benchmarks.cases.failover import failover
 from benchmarks.cases.footprint import footprint
 from benchmarks.cases.groups import groups
+from benchmarks.cases.grpc import grpc
+from benchmarks.cases.http import http_queue, http_rest
 from benchmarks.cases.many import many_partitions
 from benchmarks.cases.nearest import nearest
 from benchmarks.cases.queues import queues
@@ -52,6 +55,8 @@ CASES: Final[dict[str, Case]] = {
     "transactions-always": partial(transactions, fsync="always"),
     "queues": partial(queues, fsync="never"),
     "queues-always": partial(queues, fsync="always"),
+    "dmqp": partial(dmqp, fsync="never"),
+    "dmqp-always": partial(dmqp, fsync="always"),
     "footprint": footprint,
     "spark": spark,
 }
@@ -60,6 +65,12 @@ CLUSTER_CASES: Final[dict[str, Case]] = {  # these always start our brokers, wit
     "replicated-always": partial(replicated, fsync="always"),
     "nearest": nearest,
     "tls": tls,
+    "http": partial(http_queue, fsync="never"),
+    "http-always": partial(http_queue, fsync="always"),
+    "grpc": partial(grpc, fsync="never"),
+    "grpc-always": partial(grpc, fsync="always"),
+    "rest": partial(http_rest, fsync="never"),
+    "rest-always": partial(http_rest, fsync="always"),
     "many": many_partitions,
     "failover": failover,
 }

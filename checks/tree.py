@@ -48,9 +48,9 @@ class Source:
 
     @property
     def room(self) -> str:
-        """`log` for src/tailrace/log/segment.py; empty outside the package and for modules at its top level."""
+        """`log` for src/tailrace/log/segment.py; empty outside the package, for its top level, and for data."""
         parts = self.path.split("/")
-        return parts[2] if parts[:2] == ["src", "tailrace"] and len(parts) > 3 else ""
+        return parts[2] if self.is_python and parts[:2] == ["src", "tailrace"] and len(parts) > 3 else ""
 
 
 def sources(root: Path) -> list[Source]:

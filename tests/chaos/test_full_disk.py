@@ -143,7 +143,7 @@ def test_a_limit_on_file_sizes_is_a_full_disk_for_one_partition(tmp_path: Path) 
         line = process.stdout.readline().decode()
         assert line.startswith("ready"), process.stderr.read().decode()
         reached = Broker(data_dir=tmp_path / "unused")
-        reached.bootstrap = line.split("=")[1].split()[0]
+        reached.endpoints = {"kafka": line.split("=")[1].split()[0]}
         assert make_topic(reached) == 0
         codes = [produce(reached) for _ in range(5)]
         assert codes == [0, 0] + [Error.KAFKA_STORAGE_ERROR] * 3

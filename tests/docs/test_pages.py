@@ -70,6 +70,15 @@ def test_the_page_of_queues_runs(tmp_path: Path, capfd: pytest.CaptureFixture[st
         assert "redrove 1 message of mails" in shell(f"{commands[-1]} 2>&1", broker, tmp_path)
 
 
+def test_the_page_of_compaction_runs(tmp_path: Path) -> None:
+    page = (root / "docs" / "compaction.md").read_text()
+    commands = re.findall(r"^    ((?:echo .* )?tailrace .*)$", page, re.MULTILINE)
+    assert len(commands) == 3
+    with Broker(fsync="never") as broker:
+        out = [shell(line, broker, tmp_path) for line in commands]
+    assert out[-1] == "tea=3 euro\n"
+
+
 def test_the_page_of_settings_is_what_the_broker_reads() -> None:
     page = root / "docs" / "settings.md"
     assert page.read_text() == markdown(), "make it anew: tailrace settings --markdown > docs/settings.md"

@@ -22,6 +22,7 @@ ROOMS = (
     "partitions",
     "peers",
 )
+CLIENT_DOORS = "Client doors import nothing of the broker, and no door imports another"
 VALID_TREE = {
     "model/ids.py": "",
     "ports/clock.py": "import tailrace.model.ids",
@@ -37,7 +38,10 @@ VALID_TREE = {
     "broker/timers.py": "",
     "broker/services/x.py": "import tailrace.broker.partitions.x",
     "doors/kafka/fetch.py": "import tailrace.broker.services.x",
-    "doors/http/fetch.py": "import tailrace.model.ids",
+    "doors/http/fetch.py": "import tailrace.doors.upstream",
+    "doors/grpc/fetch.py": "import tailrace.doors.upstream",
+    "doors/upstream.py": "import tailrace.client.cluster",
+    "client/cluster.py": "import tailrace.model.ids",
     "local/broker.py": "import tailrace.model.ids",
     "testing/broker.py": "import tailrace.local.broker",
     "cli/up.py": "import tailrace.local.broker",
@@ -72,7 +76,10 @@ def test_a_valid_tree_passes(tmp_path: Path) -> None:
         ({"broker/new_room/x.py": ""}, "The broker's rooms import downwards BROKEN"),
         ({"doors/kafka/fetch.py": "import tailrace.broker.partitions.x"}, "Doors use of the broker only its services"),
         ({"doors/kafka/fetch.py": "import tailrace.log.log"}, "Doors use of the broker only its services"),
-        ({"doors/http/fetch.py": "import tailrace.doors.kafka.fetch"}, "No door imports another BROKEN"),
+        ({"doors/http/fetch.py": "import tailrace.doors.kafka.fetch"}, f"{CLIENT_DOORS} BROKEN"),
+        ({"doors/http/fetch.py": "import tailrace.doors.grpc.fetch"}, f"{CLIENT_DOORS} BROKEN"),
+        ({"doors/http/fetch.py": "import tailrace.broker.services.x"}, f"{CLIENT_DOORS} BROKEN"),
+        ({"doors/upstream.py": "import tailrace.broker.services.x"}, f"{CLIENT_DOORS} BROKEN"),
         ({"local/broker.py": "import tailrace.doors.kafka.fetch"}, "Nothing imports upwards BROKEN"),
         ({"local/broker.py": "import tailrace.broker.node"}, "local does not import the broker BROKEN"),
         ({"cli/up.py": "import tailrace.testing.broker"}, "Only the simulate command imports testing BROKEN"),

@@ -164,7 +164,7 @@ class Node:
 
     @property
     def advertised_host(self) -> str:
-        return advertised_host(self.settings)
+        return self.settings.host_for_clients
 
     @property
     def controller_id(self) -> BrokerId:
@@ -202,10 +202,3 @@ class Node:
         self.votes.close()
         self.lock.release()
         self.ports.offload.close()
-
-
-def advertised_host(settings: Settings) -> str:
-    """The host name that clients and other brokers use to reach this broker."""
-    if settings.advertised_host:
-        return settings.advertised_host
-    return "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host

@@ -47,7 +47,7 @@ from tailrace.broker.metadata.leaders import Leaders
 from tailrace.broker.metadata.meta_file import MetaFile
 from tailrace.broker.metadata.peer_addresses import PeerAddresses
 from tailrace.broker.metadata.progress import MetadataProgress
-from tailrace.broker.node import CannotStart, Control, Coordinators, Node, advertised_host
+from tailrace.broker.node import CannotStart, Control, Coordinators, Node
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import ReadAhead
@@ -162,7 +162,7 @@ class Startup:
     async def _start(self, lock: Lock) -> Node:
         ports, settings = self._ports, self._settings
         certificates = Certificates(ports, settings)
-        host = advertised_host(settings)
+        host = settings.host_for_clients
         found = await identify(ports, settings, certificates, self._incarnation, host, self._features)
         meta = MetaFile(ports.disk, settings.data_dir, found)
         self.voter = meta.voter
@@ -461,4 +461,4 @@ def _wire(control: Control, reactions: Reactions) -> None:
 
 
 def _peer_address(settings: Settings, meta: MetaFile) -> Address:
-    return Address(advertised_host(settings), settings.advertised_peer_port or meta.meta.peer_port)
+    return Address(settings.host_for_clients, settings.advertised_peer_port or meta.meta.peer_port)

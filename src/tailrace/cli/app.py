@@ -10,6 +10,7 @@ from tailrace.cli import doctor, settings, simulate
 from tailrace.cli.bench.command import bench
 from tailrace.cli.cluster import commands as cluster
 from tailrace.cli.demo.command import demo
+from tailrace.cli.doors.command import doors
 from tailrace.cli.failure import Failed
 from tailrace.cli.groups import commands as groups
 from tailrace.cli.log import commands as log
@@ -54,6 +55,14 @@ def serve(context: typer.Context) -> None:
     raise typer.Exit(run_serve(context.args))
 
 
+@app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def gateway(context: typer.Context) -> None:
+    """Serve HTTP, gRPC or DMQP clients in front of any Kafka cluster."""
+    from tailrace.cli.gateway.command import gateway as run_gateway
+
+    raise typer.Exit(run_gateway(context.args))
+
+
 app.command(cls=Command)(demo)
 app.add_typer(cluster.commands, name="cluster")
 app.add_typer(topics.commands, name="topic")
@@ -64,6 +73,7 @@ app.command(cls=Command)(produce)
 app.command(cls=Command)(consume)
 app.add_typer(log.commands, name="log")
 app.add_typer(pipeline.commands, name="pipeline")
+app.command(cls=Command)(doors)
 app.command(cls=Command)(bench)
 app.command(cls=Command)(simulate.simulate)
 app.command(cls=Command)(settings.settings)

@@ -78,9 +78,12 @@ class Outbox:
         """Whether a record of this size may be added; a large one only if nothing else waits."""
         return self.size == 0 or self.size + size <= self._limits.buffer_bytes
 
-    def add(self, partition: PartitionName, record: NewRecord, token: Any, now: float) -> None:
-        found = self._partitions.setdefault(partition, _Partition())
-        size = size_of(record)
+    def add(self, partition: PartitionName, record: NewRecord, token: Any, now: float, size: int = 0) -> None:
+        """`size` is that of the record, if the caller knows it."""
+        found = self._partitions.get(partition)
+        if found is None:
+            found = self._partitions[partition] = _Partition()
+        size = size or size_of(record)
         last = found.waiting[-1] if found.waiting else None
         if last is None or last.attempts or last.size + size > self._limits.batch_bytes:
             last = Batch(partition, now)
@@ -210,5 +213,6 @@ class Outbox:
 
 
 def size_of(record: NewRecord) -> int:
-    size = RECORD_OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")
-    return size + sum(len(name) + len(value or b"") + 10 for name, value in record.headers)
+    value, key, headers, _ = record
+    size = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
+    return size + sum(len(name) + len(value or b"") + 10 for name, value in headers) if headers else size

@@ -58,6 +58,14 @@ class NotAcknowledged(ClientError):
     """A message of a share group was not acknowledged, or nobody knows: it may be delivered again, to any member."""
 
 
+class OutcomeUnknown(ClientError):
+    """A request may have been executed, or not: its answer was lost, or the broker itself does not know."""
+
+
+class Busy(ClientError):
+    """There are messages, but another taker has locked the next ones. It may be tried again at once."""
+
+
 class Unavailable(ClientError):
     """Nobody could serve a request within its deadline; the message has the last reason."""
 

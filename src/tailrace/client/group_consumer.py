@@ -145,6 +145,20 @@ class GroupConsumer:
         if lost:
             raise AssignmentLost(f"cannot commit offsets of group {self._group}: this member has lost {_show(lost)}")
 
+    async def commit_offsets(self, offsets: Mapping[PartitionName, int]) -> None:
+        """Commit these offsets, whatever polls returned meanwhile; may be called while a poll waits. AssignmentLost if
+        this member does not own all of the partitions."""
+        missing = [one for one in offsets if one not in self._consumer.positions]
+        if missing:
+            raise AssignmentLost(
+                f"cannot commit offsets of group {self._group}: this member does not own {_show(missing)}"
+            )
+        await self._commit(offsets)
+
+    def interrupt(self) -> None:
+        """Let the `poll` that waits, or else the next one, return at once."""
+        self._consumer.interrupt()
+
     async def close(self) -> None:
         """Commit, if that is automatic, and leave the group. What the last poll returned is not committed."""
         if self._options.commits_automatically:
@@ -216,7 +230,7 @@ class GroupConsumer:
                 await commit_offsets(self._coordination, self._group, offsets, **_signed(identity))
             except Refused as refused:
                 if refused.error is Error.STALE_MEMBER_EPOCH and await self._epoch_after(identity):
-                    offsets = {one: offset for one, offset in self._progress.to_commit().items() if one in offsets}
+                    offsets = {one: offset for one, offset in offsets.items() if self._progress.owns(one)}
                     continue
                 if refused.error in LOST:
                     raise AssignmentLost(f"{refused}: others own partitions of this member by now") from None

@@ -1,7 +1,7 @@
 """Offsets of partitions, by time or at the ends; and the offsets that groups have committed."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from tailrace.client.cluster import GROUP, Cluster, Retry
 from tailrace.client.faults import check, error_of
@@ -91,13 +91,30 @@ async def committed_offsets(
 
     With `stable`, wait for transactions that are about to commit others.
     """
-    wanted = tuple(
-        TopicWanted(name=topic, partition_indexes=tuple(one.partition for one in ones))
-        for topic, ones in by_topic(partitions).items()
-    )
+    found = await noted_offsets(cluster, group, partitions, stable=stable)
+    return {partition: one.offset for partition, one in found.items()}
+
+
+class Noted(NamedTuple):
+    """A committed offset, and the note that was stored with it."""
+
+    offset: int
+    note: str
+
+
+async def noted_offsets(
+    cluster: Cluster, group: str, partitions: Iterable[PartitionName] | None = None, *, stable: bool = False
+) -> dict[PartitionName, Noted]:
+    """As `committed_offsets`, with their notes; of all partitions if none are named."""
+    wanted = None
+    if partitions is not None:
+        wanted = tuple(
+            TopicWanted(name=topic, partition_indexes=tuple(one.partition for one in ones))
+            for topic, ones in by_topic(partitions).items()
+        )
     request = OffsetFetchRequest(group_id=group, topics=wanted, require_stable=stable)
 
-    async def ask() -> dict[PartitionName, int]:
+    async def ask() -> dict[PartitionName, Noted]:
         what = f"read the offsets of group {group}"
         answer = await cluster.call_coordinator(GROUP, group, request)
         cluster.check_coordinated(GROUP, group, answer.error_code, what)
@@ -105,7 +122,7 @@ async def committed_offsets(
         for topic in answer.topics:
             for one in topic.partitions:
                 cluster.check_coordinated(GROUP, group, one.error_code, what)
-                found[PartitionName(topic.name, one.partition)] = one.committed_offset
-        return {partition: offset for partition, offset in found.items() if offset != NO_OFFSET}
+                found[PartitionName(topic.name, one.partition)] = Noted(one.committed_offset, one.metadata or "")
+        return {partition: one for partition, one in found.items() if one.offset != NO_OFFSET}
 
     return await cluster.retry(f"read the offsets of group {group}", ask)

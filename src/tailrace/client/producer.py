@@ -27,7 +27,8 @@ from typing import Any, Final, NamedTuple, Self
 
 from tailrace.client.batching import Batch, BatchLimits, Outbox, size_of
 from tailrace.client.cluster import Cluster, Retry
-from tailrace.client.faults import ClientError, NoSuchPartition, Refused, Unavailable, error_of
+from tailrace.client.cluster_map import UNKNOWN
+from tailrace.client.faults import ClientError, Refused, Unavailable, error_of
 from tailrace.client.partitioning import partition_of
 from tailrace.client.transactions import (
     NO_IDENTITY,
@@ -72,9 +73,10 @@ class Written(NamedTuple):
 class NotWritten(ClientError):
     """A record was not appended; with `may_be_written` it may have been, because no broker could say."""
 
-    def __init__(self, why: str, *, may_be_written: bool = False) -> None:
+    def __init__(self, why: str, *, may_be_written: bool = False, error: Error | None = None) -> None:
         super().__init__(f"{why}; the record may be written all the same" if may_be_written else why)
         self.may_be_written = may_be_written
+        self.error = error  # with which a broker refused it, if one did
 
 
 class Producer:
@@ -115,27 +117,41 @@ class Producer:
     ) -> "asyncio.Future[Written]":
         """Add a record to the buffer; the future has its offset once it is committed.
 
-        A partition that the topic does not have is refused after `unknown_s`: until then it may have just been added.
+        A topic or partition that is not there is refused after `unknown_s`: until then it may have just been added.
         """
         stamp = self._cluster.driver.wall_ms() if timestamp_ms is None else timestamp_ms
         if not isinstance(value, bytes | None) or not isinstance(key, bytes | None):
             raise TypeError("the value and the key of a record are bytes, or None")
-        record = NewRecord(value, key, headers, stamp)
-        target = PartitionName(topic, await self._partition(topic, key) if partition is None else partition)
-        size = size_of(record)
-        while not self._outbox.has_room(size):
+        (written,) = await self.send_all(topic, [(partition, NewRecord(value, key, headers, stamp))])
+        return written
+
+    async def send_all(
+        self, topic: str, records: Sequence[tuple[int | None, NewRecord]]
+    ) -> "list[asyncio.Future[Written]]":
+        """As `send` for many records, each with its partition or None. They wait for room together; more than fit into
+        the buffer wait until it is empty."""
+        targets = [
+            PartitionName(topic, await self._partition(topic, record.key) if partition is None else partition)
+            for partition, record in records
+        ]
+        sizes = [size_of(record) for _, record in records]
+        while not self._outbox.has_room(sum(sizes)):
             self._room.clear()
             await self._room.wait()
         if self._closed or self.fenced:
             raise NotWritten(self.fenced or "the producer is closed")
         if self._options.transactional_id is not None:
             self._check_transaction()
+        loop, now = asyncio.get_running_loop(), self._now()
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run())
-        written: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
-        self._outbox.add(target, record, written, self._now())
+            self._task = loop.create_task(self._run())
+        found: list[asyncio.Future[Written]] = []
+        for target, (_, record), size in zip(targets, records, sizes, strict=True):
+            written: asyncio.Future[Written] = loop.create_future()
+            self._outbox.add(target, record, written, now, size)
+            found.append(written)
         self._wake.set()
-        return written
+        return found
 
     @property
     def unacknowledged_bytes(self) -> int:
@@ -184,7 +200,7 @@ class Producer:
         self._needs_epoch = False
         self._outbox.restart_sequences()
 
-    async def commit_offsets(self, group: str, offsets: Mapping[PartitionName, int], **member: object) -> None:
+    async def commit_offsets(self, group: str, offsets: Mapping[PartitionName, int], **member: Any) -> None:
         """Commit offsets of a group with the transaction; see `transactions.commit_offsets_within`."""
         assert self._added is not None, "there is no open transaction"
         self._is_known = True
@@ -352,7 +368,7 @@ class Producer:
         except Retry as retry:
             self._retry(batch, str(retry))
         except Refused as refused:
-            if isinstance(refused, NoSuchPartition):
+            if refused.error in UNKNOWN:
                 batch.missing_since = min(batch.missing_since, self._now())
             if self._now() - batch.missing_since >= self._cluster.limits.unknown_s:
                 self._refuse(batch, refused)
@@ -459,7 +475,8 @@ class Producer:
             self._needs_epoch = True
         else:
             self._outbox.rejected(batch)
-        self._fail(batch, str(error), may_be_written=batch.uncertain)
+        code = error.error if isinstance(error, Refused) else None
+        self._fail(batch, str(error), may_be_written=batch.uncertain, error=code)
 
     def _fail_expired(self) -> None:
         for batch in self._outbox.expire(self._now()):
@@ -469,11 +486,11 @@ class Producer:
             why = f"cannot write to {batch.partition.topic} within {within_s:g} s: {batch.problem or unsent}"
             self._fail(batch, why, may_be_written=batch.uncertain)
 
-    def _fail(self, batch: Batch, why: str, *, may_be_written: bool = False) -> None:
+    def _fail(self, batch: Batch, why: str, *, may_be_written: bool = False, error: Error | None = None) -> None:
         self._failed = self._failed or why
         for written in batch.tokens:
             if not written.done():
-                written.set_exception(NotWritten(why, may_be_written=may_be_written))
+                written.set_exception(NotWritten(why, may_be_written=may_be_written, error=error))
                 if self._options.transactional_id is not None:
                     written.exception()  # the end of the transaction tells, so nobody need look at each record
         self._progressed()

@@ -83,18 +83,23 @@ async def commit_offsets_within(
     transaction: OpenTransaction,
     group: str,
     offsets: Mapping[PartitionName, int],
+    notes: Mapping[PartitionName, str] | None = None,
     **member: object,
 ) -> None:
     """Commit a group's offsets as part of the transaction: they take effect only if the transaction commits.
 
-    `member` are the fields of the request that name a member of the group, if any does.
+    `notes` are stored with the offsets. `member` are the fields of the request that name a member of the group, if any
+    does.
     """
+    notes = notes or {}
     what = f"commit offsets of group {group} in transaction {transaction.name}"
     topics = tuple(
         TxnTopicToCommit(
             name=topic,
             partitions=tuple(
-                TxnPartitionToCommit(partition=one.partition, committed_offset=offsets[one], committed_metadata="")
+                TxnPartitionToCommit(
+                    partition=one.partition, committed_offset=offsets[one], committed_metadata=notes.get(one, "")
+                )
                 for one in ones
             ),
         )

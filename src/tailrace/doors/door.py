@@ -1,45 +1,25 @@
-"""A door: a listener of a broker, with the protocol that it serves; and how the doors of a broker are opened.
+"""A door: a listener of a process, with the protocol that it serves; and how the doors of a process open and close.
 
 A broker can register its endpoints only when its doors have their ports. So all doors listen first; then the broker
 registers all endpoints, and waits until its own metadata has them; then all doors open. Until a door is open, the
 requests of its clients wait: an earlier response would name no brokers and no topics. If one door cannot listen, all
-are closed: a broker starts with all its listeners or not at all.
+are closed: a broker starts with all its listeners or not at all. A gateway opens its doors the same way.
+
+The Kafka door stands on the services of its broker. All others are client doors: clients of the log, which stand on
+`upstream`.
 """
 
 import errno
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-from tailrace.broker.services import Services
 from tailrace.model.addresses import Address
-from tailrace.model.settings import Settings
-from tailrace.ports import Net, Ports
 
 
-class Host(Protocol):
-    """The broker, as far as a door needs it."""
-
-    @property
-    def services(self) -> Services: ...
-
-    @property
-    def ports(self) -> Ports: ...
-
-    @property
-    def settings(self) -> Settings: ...
-
-    def net(self, listener: str) -> Net:
-        """The network as this listener uses it: plain, or with TLS."""
-
-    @property
-    def advertised_host(self) -> str:
-        """The host name that clients use to reach this broker."""
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run work in the background; if it fails, the broker fails."""
-
+class Registrar(Protocol):
     async def register(self, endpoints: Mapping[str, Address]) -> None:
-        """Register the addresses of this broker's listeners, by listener name."""
+        """Make known where the doors of this process listen, by listener name."""
 
 
 class Door(Protocol):
@@ -61,6 +41,28 @@ class Door(Protocol):
         """Stop listening, and close all connections."""
 
 
+@dataclass(slots=True)
+class DoorCounters:
+    """What a door has done since it opened; `tailrace doors` shows it."""
+
+    connections: int = 0  # open now
+    accepted: int = 0  # connections, in all
+    requests: int = 0  # answered, in all
+    failed: int = 0  # of these, answered with an error
+    received_bytes: int = 0
+    sent_bytes: int = 0
+
+
+class ClientDoor(Door, Protocol):
+    """A door that is a client of the log."""
+
+    @property
+    def counters(self) -> DoorCounters: ...
+
+    async def stop(self, grace_s: float) -> None:
+        """Stop listening, let requests that are under way end for at most `grace_s`, then close all connections."""
+
+
 class CannotListen(Exception):
     """A door cannot bind its port; the message tells the operator why."""
 
@@ -79,12 +81,12 @@ def _reason(host: str, port: int, flag: str, error: OSError) -> str:
     return f"cannot listen on {host}: {error.strerror or error}.\nChoose an address of this machine with --host."
 
 
-async def open_doors(host: Host, doors: Sequence[Door]) -> None:
-    """Open all doors of a broker; when this returns, clients are served."""
+async def open_doors(registrar: Registrar, doors: Sequence[Door]) -> None:
+    """Open all doors of a process; when this returns, clients are served."""
     try:
         for door in doors:
             await door.listen()
-        await host.register({door.listener_name: door.endpoint for door in doors})
+        await registrar.register({door.listener_name: door.endpoint for door in doors})
     except BaseException:
         for door in doors:
             door.close()

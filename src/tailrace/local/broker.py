@@ -31,6 +31,9 @@ from tailrace.model.settings import load, variable_name
 START_TIMEOUT_S: Final = 20.0
 STOP_TIMEOUT_S: Final = 20.0
 READY_PREFIX: Final = "ready kafka="
+PORTS: Final = MappingProxyType(
+    {"kafka": "kafka_port", "http": "http_port", "grpc": "grpc_port", "dmqp": "dmqp_port"}
+)  # by listener, the setting
 
 
 class BrokerFailed(RuntimeError):
@@ -60,7 +63,7 @@ class LocalBroker:
         self._log: ProcessLog = LogFile(Path(self._folder.name) / "broker.log") if on_log is None else LogLines(on_log)
         self._process: subprocess.Popen[bytes] | None = None
         self.data_dir = Path(self._folder.name) / "data" if data_dir is None else Path(data_dir)
-        self.bootstrap = ""  # HOST:PORT, known once the broker has started
+        self.endpoints: dict[str, str] = {}  # HOST:PORT of each listener, known once the broker has started
         self.variables: dict[str, str] = {}  # of its environment, beside its settings; used from the next start on
 
     def __enter__(self) -> Self:
@@ -75,8 +78,17 @@ class LocalBroker:
         return f"<{type(self).__name__} {state}, data in {self.data_dir}>"
 
     @property
+    def bootstrap(self) -> str:
+        """HOST:PORT of the Kafka listener; empty before the first start."""
+        return self.endpoints.get("kafka", "")
+
+    @property
     def port(self) -> int:
-        return int(self.bootstrap.rpartition(":")[2])
+        return self.port_of("kafka")
+
+    def port_of(self, listener: str) -> int:
+        """The port of a listener, such as http, of a broker that has started with it."""
+        return int(self.endpoints[listener].rpartition(":")[2])
 
     @property
     def pid(self) -> int:
@@ -117,7 +129,7 @@ class LocalBroker:
     def wait_until_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until clients can connect to the broker that was launched; one that is not ready in time is killed."""
         try:
-            self.bootstrap = self._ready_address(self._running(), timeout_s)
+            self.endpoints = self._ready_addresses(self._running(), timeout_s)
         except BaseException:
             self.kill()
             raise
@@ -159,12 +171,11 @@ class LocalBroker:
         return code
 
     def restart(self, *, same_port: bool = True) -> None:
-        """Stop the broker if it runs, and start it on the same data, by default at the same address."""
+        """Stop the broker if it runs, and start it on the same data, by default at the same addresses."""
         self.stop()
-        if same_port and self.bootstrap:
-            self._settings["kafka_port"] = self.port
-        elif not same_port:
-            self._settings["kafka_port"] = 0
+        for listener, setting in PORTS.items():
+            if listener in self.endpoints:
+                self._settings[setting] = self.port_of(listener) if same_port else 0
         self.start()
 
     def close(self) -> None:
@@ -184,12 +195,12 @@ class LocalBroker:
         settings = {"kafka_port": 0, "data_dir": str(self.data_dir)} | self._settings
         return inherited | {variable_name(name): str(value) for name, value in settings.items()} | self.variables
 
-    def _ready_address(self, process: "subprocess.Popen[bytes]", timeout_s: float) -> str:
+    def _ready_addresses(self, process: "subprocess.Popen[bytes]", timeout_s: float) -> dict[str, str]:
         assert process.stdout is not None
         deadline = time.monotonic() + timeout_s
         line = _read_line(process.stdout, deadline)
         if line.startswith(READY_PREFIX):
-            return line.removeprefix(READY_PREFIX).split()[0]
+            return dict(one.split("=", 1) for one in line.split()[1:])
         try:
             code = process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:

@@ -59,6 +59,10 @@ class LocalCluster(Generic[AnyBroker]):
         """The address of every broker, running or not."""
         return ",".join(place.address for place in self.places)
 
+    def endpoints(self, listener: str) -> str:
+        """The addresses of this listener on the brokers that have started with it, separated by commas."""
+        return ",".join(one.endpoints[listener] for one in self.brokers if listener in one.endpoints)
+
     @property
     def ids(self) -> list[int]:
         return [place.id for place in self.places]
@@ -187,12 +191,13 @@ def local_cluster(
     """A cluster that is not started yet. `settings` are those of `tailrace serve`, the same for all brokers.
 
     `brokers`, `data_dir` and `base_port` are those of `ClusterFolder` and `assign_places`. `on_log` gets each line of
-    each broker's log, with the broker's id.
+    each broker's log, with the broker's id. Ports of client doors (`http_port`) are those of broker 1.
     """
     folder = ClusterFolder(brokers, data_dir=data_dir, base_port=base_port)
+    doors = folder.door_ports(settings)
 
     def broker(place: Place) -> LocalBroker:
-        given = settings | folder.settings_of(place)
+        given = settings | doors[place.id] | folder.settings_of(place)
         return LocalBroker(data_dir=place.data_dir, on_log=log_of(place.id, on_log), **given)
 
     return LocalCluster(folder, [broker(place) for place in folder.places])

@@ -7,12 +7,14 @@ find each other again only at the same ports, so `cluster.json`, beside the brok
 import json
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from tailrace.local.held_ports import LOOPBACK, HeldPorts, is_free
 from tailrace.model.frozen import frozen
+from tailrace.model.settings import CLOSED, yaml_name
 
 FILE_NAME: Final = "cluster.json"
 PEER_PORTS_APART: Final = 100  # a broker's peer port is its Kafka port plus this
@@ -22,6 +24,8 @@ KAFKA_PORT_DEFAULT: Final = 9092
 PORT_MAX: Final = 65_535
 
 # Settings that differ from broker to broker of a local cluster: a caller gives all others, and the same to all brokers.
+# The ports of client doors are given for the first broker; broker n gets the n-th port from there.
+DOOR_SETTINGS: Final = ("http.port", "grpc.port", "dmqp.port")
 PLACE_SETTINGS: Final = ("broker.id", "kafka.port", "peer.port", "advertised.peer.port", "join", "data.dir")
 
 
@@ -73,6 +77,10 @@ class ClusterFolder:
             return {**own}
         return {**own, "join": ",".join(one.address for one in self.places if one is not place)}
 
+    def door_ports(self, settings: Mapping[str, object]) -> dict[int, dict[str, object]]:
+        """As `door_ports` below, for all places of this folder."""
+        return door_ports(self.places, settings, self.ports)
+
     def member_ids(self) -> list[int]:
         """Brokers that start without `join`: members of the cluster, or the first broker, which founds it."""
         return [one.id for one in self.places if one.is_member] or [self.places[0].id]
@@ -81,6 +89,31 @@ class ClusterFolder:
         self.ports.close()
         if self._temporary is not None:
             self._temporary.cleanup()
+
+
+def door_ports(
+    places: Sequence[Place], settings: Mapping[str, object], ports: HeldPorts
+) -> dict[int, dict[str, object]]:
+    """The ports of each broker's client doors, as settings, by broker: from the port in `settings` on; 0: free ones.
+
+    All are reserved in `ports`. `PlaceError` if they do not fit.
+    """
+    taken = {one.kafka_port: "kafka_port" for one in places} | {one.peer_port: "peer_port" for one in places}
+    found: dict[int, dict[str, object]] = {place.id: {} for place in places}
+    for name in (yaml_name(one) for one in DOOR_SETTINGS):
+        first = int(str(settings.get(name, CLOSED)))
+        for place in places if first != CLOSED else ():
+            port = first + place.id - 1 if first else ports.pick()
+            if port > PORT_MAX:
+                raise PlaceError(f"broker {place.id} would have the {name} {port}, and the last port is {PORT_MAX}")
+            if port in taken:
+                raise PlaceError(
+                    f"broker {place.id} would have the {name} {port}, which is a {taken[port]} of this cluster already"
+                )
+            taken[port] = name
+            ports.hold(port)
+            found[place.id][name] = port
+    return found
 
 
 def assign_places(folder: Path, count: int | None, base_port: int | None, ports: HeldPorts) -> list[Place]:

@@ -35,3 +35,15 @@ def are_addresses(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs of this machine can connect to this host: a name other than localhost may be anything."""
+    from ipaddress import ip_address  # only where somebody asks
+
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -41,6 +41,28 @@ READ_AHEAD_KEPT_S: Final = 1  # a piece that is not fetched by then is dropped
 ANSWERS_UNSENT_MAX_BYTES: Final = 512 * MiB
 ENCODED_TOPICS_KEPT_MAX_BYTES: Final = 64 * MiB  # of encoded Metadata responses, in all requested versions
 
+# The DMQP door
+DMQP_PAYLOAD_MAX_BYTES: Final = 1 * MiB  # of one message, as the protocol says
+DMQP_READ_BYTES: Final = 64 * KiB  # buffer of one read; what was read and not served yet is kept per connection
+DMQP_REQUESTS_IN_FLIGHT_MAX: Final = 1_000  # per connection, without an answer yet; then nothing is read from it
+DMQP_IN_FLIGHT_MAX_BYTES: Final = 4 * MiB  # of their payloads, the same
+DMQP_PAYLOADS_HELD_MAX_BYTES: Final = 256 * MiB  # of all connections together; beyond, payloads are refused by EAGAIN
+DMQP_UNSENT_MAX_BYTES: Final = 64 * KiB  # of answers that a client does not read, before its requests wait
+# The gRPC door
+GRPC_MESSAGE_MAX_BYTES: Final = 4 * MiB  # of a request, the bound that gRPC itself has by default
+GRPC_METADATA_MAX_BYTES: Final = 16 * KiB  # of a call's headers
+GRPC_CALLS_MAX: Final = 1_000  # under way on all connections, streams included; more are refused
+GRPC_CALLS_PER_CONNECTION_MAX: Final = 200  # HTTP/2 streams; a client waits before it opens more
+GRPC_HELD_MAX_BYTES: Final = 256 * MiB  # of all requests that are being served; more are refused
+GRPC_STREAM_UNANSWERED_MAX: Final = 64  # requests of a producing stream, before the next is read
+GRPC_CONSUMERS_MAX: Final = 200  # consuming and working streams; each has connections and a buffer of its own
+GRPC_FETCH_MAX_BYTES: Final = 2 * MiB  # what a consuming stream fetches from each broker at once
+GRPC_RESPONSE_RECORDS_MAX_BYTES: Final = 1 * MiB  # of records in one response; a single record may be larger
+GRPC_RESPONSE_RECORDS_MAX: Final = 10_000  # records in one response, whatever a client asks for
+GRPC_UNSETTLED_MAX: Final = 10_000  # messages that a working stream may hold at a time
+GRPC_NAMES_PER_REQUEST_MAX: Final = 1_000  # partitions, topics or settings that one request names
+GRPC_FETCH_WAIT_MAX_MS: Final = 60_000
+
 # Peers
 PEER_CONNECTIONS_MAX: Final = 1_000  # accepted; three for each other broker
 PEER_HELLO_MAX_BYTES: Final = 4 * KiB  # of the first frame in either direction: an unknown peer must cost little
@@ -107,6 +129,43 @@ MARKS_PER_CALL_MAX: Final = 1_000  # markers that a coordinator sends to one bro
 # Share groups
 SHARE_STATES_PER_CALL_MAX: Final = 1_000  # share partitions whose state is written with one request between brokers
 SHARE_STATE_BATCHES_PER_CALL_MAX: Final = 100_000  # in such a request, with 28 bytes each; one partition may have more
+
+# The HTTP door
+HTTP_HEAD_MAX_BYTES: Final = 16 * KiB  # of a request: its target and its headers
+HTTP_HEADERS_MAX: Final = 100
+HTTP_PARAMETERS_MAX: Final = 100  # of a query or a form
+HTTP_BODY_MAX_BYTES: Final = 2 * MiB  # unless a route has a limit of its own; a message of 1 MiB fits as base64
+HTTP_BODIES_MAX_BYTES: Final = 256 * MiB  # of all requests together, from their first byte to their answer
+HTTP_PIPELINED_MAX: Final = 64  # requests of a connection that wait for their turn; then reading pauses
+HTTP_HEAD_MAX_S: Final = 10  # from the first byte of a request to the end of its head, and before the first request
+HTTP_BODY_MAX_S: Final = 60  # from the end of the head to the end of the body
+HTTP_IDLE_MAX_S: Final = 60  # between two requests
+HTTP_UNREAD_MAX_S: Final = 60  # for which a client may read nothing of its answer
+HTTP_UNSENT_MAX_BYTES: Final = 256 * KiB  # of answers in a connection's write buffer; beyond it, streams pause
+HEALTH_KEPT_MAX: Final = 100_000  # last-seen times that a view has; those that were written first are dropped
+HEALTH_WRITTEN_MAX: Final = 10_000  # last-seen times that a door writes at once; others are written later
+HTTP_REGISTRATIONS_KEPT_MAX: Final = 10_000  # producers and consumers that a door need not look up again
+HTTP_LINGER_MAX_S: Final = 2  # for a client to read the last answer, before the connection is closed
+
+assert DMQP_PAYLOAD_MAX_BYTES < DMQP_IN_FLIGHT_MAX_BYTES < DMQP_PAYLOADS_HELD_MAX_BYTES
+assert GRPC_RESPONSE_RECORDS_MAX_BYTES <= GRPC_FETCH_MAX_BYTES < GRPC_MESSAGE_MAX_BYTES < GRPC_HELD_MAX_BYTES
+assert GRPC_CONSUMERS_MAX < GRPC_CALLS_MAX
+# The REST API: parsing and writing JSON takes time on the loop, some 10 ms a MiB
+REST_BODY_MAX_BYTES: Final = 64 * KiB
+REST_PRODUCE_MAX_BYTES: Final = 2 * MiB  # a message of 1 MiB as base64 fits
+REST_RECORDS_MAX: Final = 1_000  # of one request or answer
+REST_HEADERS_MAX: Final = 1_000  # of one record
+REST_JSON_MAX_DEPTH: Final = 64  # of a JSON value in a record
+REST_WAIT_MAX_MS: Final = 60_000  # of a long poll
+REST_READ_MAX_BYTES: Final = 4 * MiB  # of one partition in one answer
+REST_STREAMS_MAX: Final = 1_000  # live tails and group streams of a door
+REST_TAIL_PARTITIONS_MAX: Final = 500  # of one stream: the id of an event, a header later, has some 15 bytes for each
+REST_OFFSETS_MAX: Final = 1_000  # that one request commits or resets
+REST_PAGE_MAX: Final = 1_000  # topics, groups or queues in one answer
+REST_TAKE_MAX: Final = 100  # messages of a queue that one request takes
+REST_IDEMPOTENCY_KEY_MAX_CHARS: Final = 255
+REST_ONCE_MAX: Final = 100  # requests with idempotency keys that a door serves at the same time
+REST_LOCKS_MAX: Final = 20_000  # messages of all queues that clients of a door have taken and not settled
 
 assert RECORD_BATCH_MAX_BYTES < FRAME_MAX_BYTES
 assert ADMITTED_OPEN_MAX_BYTES < RECOMPRESSED_MAX_BYTES < DECOMPRESSED_MAX_BYTES

@@ -4,7 +4,10 @@ from typing import Final, Literal, get_args
 
 KAFKA_LISTENER: Final = "kafka"  # for Kafka clients
 PEER_LISTENER: Final = "peer"  # for other brokers
-LISTENERS: Final = (KAFKA_LISTENER, PEER_LISTENER)
+HTTP_LISTENER: Final = "http"
+GRPC_LISTENER: Final = "grpc"
+DMQP_LISTENER: Final = "dmqp"
+LISTENERS: Final = (KAFKA_LISTENER, PEER_LISTENER)  # those of the map
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL"]
 

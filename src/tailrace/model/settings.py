@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from tailrace.model.addresses import are_addresses
+from tailrace.model.dmqp_topics import is_topic_table
 from tailrace.model.frozen import frozen
 from tailrace.model.limits import (
     FETCH_ANSWER_MAX_BYTES,
@@ -41,6 +42,7 @@ from tailrace.model.setting_rows import (
 )
 
 __all__ = [
+    "CLOSED",
     "COMPRESSION_TYPES",
     "GZIP_LEVELS",
     "LZ4_LEVELS",
@@ -65,6 +67,7 @@ Fsync = Literal["always", "interval", "never"]
 HOUR_MS: Final = 3600 * 1000
 DAY_MS: Final = 24 * HOUR_MS
 NEVER_MS: Final = 2**63 - 1
+CLOSED: Final = -1  # the port of a client door that is not asked for
 ASSIGNORS: Final = ("uniform", "range")
 COMPRESSION_TYPES: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 GZIP_LEVELS: Final = "-1 or from 1 to 9"
@@ -91,6 +94,11 @@ class Settings:
     data_dir: str = setting("data.dir", "./tailrace-data", "The directory for the logs.", flag="--data-dir", check=bool, wants="a path")
     host: str = setting("host", "127.0.0.1", "The address to listen on; 0.0.0.0: all addresses.", flag="--host")
     kafka_port: int = setting("kafka.port", 9092, "The port for Kafka clients; 0: any free port.", flag="--kafka-port", **between(0, 65535))
+    http_port: int = setting("http.port", CLOSED, "The port for HTTP clients; 0: any free port; -1: not served.", flag="--http-port", **between(CLOSED, 65535))
+    grpc_port: int = setting("grpc.port", CLOSED, "The port for gRPC clients; 0: any free port; -1: not served.", flag="--grpc-port", **between(CLOSED, 65535))
+    grpc_reflection_enable: bool = setting("grpc.reflection.enable", False, "Let tools like grpcurl ask the gRPC door which services it has.")
+    dmqp_port: int = setting("dmqp.port", CLOSED, "The port for DMQP clients; 0: any free port; -1: not served.", flag="--dmqp-port", **between(CLOSED, 65535))
+    insecure: bool = setting("insecure", False, "Let the doors for HTTP, gRPC and DMQP listen on an address that is not a loopback address. They ask for no login: who reaches them can read and write every topic.", flag="--insecure")
     advertised_host: str = setting("advertised.host", "", "The host name that clients and other brokers connect to; empty: the value of host.", flag="--advertised-host")
     broker_rack: str = setting("broker.rack", "", "The rack of this broker; replicas of a partition are spread over racks.", flag="--rack")
     join: str = setting("join", "", "The client addresses of brokers of the cluster to join, separated by commas; empty: start a new cluster.", flag="--join", check=are_addresses, wants="HOST:PORT, several separated by commas")
@@ -104,6 +112,13 @@ class Settings:
     ssl_client_auth: str = setting("ssl.client.auth", "none", "Whether Kafka clients must show a certificate: none (not asked for), requested (checked if shown), required. Other brokers always must.", **one_of("none", "requested", "required"))
     ssl_endpoint_identification_algorithm: str = setting("ssl.endpoint.identification.algorithm", "https", "https: the certificate of another broker must be for the host name that this broker connects to; empty: it need not.", check=lambda value: value in ("https", ""), wants="https or empty")
     log_level: str = setting("log.level", "info", "The lowest level of messages that are logged, to standard error.", flag="--log-level", **one_of("debug", "info", "warning", "error"))
+
+    dmqp_header_order: str = setting("dmqp.header.order", "documented", "The order of the last four bytes of a DMQP header: documented (method, topic id, status, unused), or program (unused, method, topic id, status), as the original C program has them.", **one_of("documented", "program"))
+    dmqp_security_protocol: str = setting("dmqp.security.protocol", "SSL", "Whether the DMQP listener uses TLS: SSL or PLAINTEXT. With SSL and without ssl.keystore.location the broker makes a certificate of its own at the first start, in data.dir.", **one_of("SSL", "PLAINTEXT"))
+    dmqp_shards: int = setting("dmqp.shards", 3, "The number of shards (partitions) of a topic that the DMQP listener creates.", **between(1, 10_000))
+    dmqp_topics: str = setting("dmqp.topics", "", "Which topics the topic ids of DMQP stand for, as in 3=orders,4=mails; an id that is not named is the topic dmqp-ID.", check=is_topic_table, wants="ID=TOPIC pairs separated by commas, with ids from 0 to 255, none repeated")
+    dmqp_socket_timeout_ms: int = setting("dmqp.socket.timeout.ms", 30_000, "How long the DMQP listener waits for the rest of a request, for the first one of a connection, or for a client to read a response.", **between(100, HOUR_MS))
+    dmqp_trim_delay_ms: int = setting("dmqp.trim.delay.ms", 7 * DAY_MS, "How long a message of a DMQP topic is kept at least; then it is deleted once all groups with a position on the topic are past it.", **between(0, NEVER_MS))
 
     fsync: Fsync = setting("fsync", "always", "When data is synced to disk: always (before it is acknowledged), at an interval, or never by the broker.", flag="--fsync", **one_of("always", "interval", "never"))
     fsync_interval_ms: int = setting("fsync.interval.ms", 1000, "How often data is synced to disk with fsync=interval.", **between(1, NEVER_MS))
@@ -178,8 +193,8 @@ class Settings:
     group_share_max_size: int = setting("group.share.max.size", 200, "The largest number of members of a share group.", **between(1, 1000))
     group_share_max_share_sessions: int = setting("group.share.max.share.sessions", 2000, "The largest number of share sessions, one for each member that fetches from this broker.", **between(1, 10_000))
     group_share_record_lock_duration_ms: int = setting("group.share.record.lock.duration.ms", 30_000, "How long a record that was delivered to a member of a share group is locked for that member; then it may be delivered again.", **between(1000, HOUR_MS))
-    group_share_delivery_count_limit: int = setting("group.share.delivery.count.limit", 5, "How often a record is delivered to a share group before it is given up.", **between(2, 25))
-    group_share_partition_max_record_locks: int = setting("group.share.partition.max.record.locks", 2000, "The largest number of records of one partition that are locked for members of a share group.", **between(100, 10_000))
+    group_share_delivery_count_limit: int = setting("group.share.delivery.count.limit", 5, "How often a record is delivered to a share group before it is given up; 0: as often as it takes.", check=lambda value: value == 0 or 2 <= value <= 25, wants="0 or from 2 to 25")
+    group_share_partition_max_record_locks: int = setting("group.share.partition.max.record.locks", 2000, "The largest number of records of one partition that are locked for members of a share group.", **between(1, 10_000))
     group_share_initialize_retry_interval_ms: int = setting("group.share.initialize.retry.interval.ms", 30_000, "The longest time between two attempts to initialize the state of a share group's partition.", **between(1, HOUR_MS))
 
     transaction_state_log_num_partitions: int = setting("transaction.state.log.num.partitions", 12, "The number of partitions of __transaction_state, which stores transactions; fixed when the first transactional producer starts. The leader of a partition coordinates its transactions.", **between(1, 10_000))
@@ -202,6 +217,13 @@ class Settings:
         for one in fields(self):
             check(row(one), getattr(self, one.name))
         check_relations(self)
+
+    @property
+    def host_for_clients(self) -> str:
+        """The host name that clients and other brokers use to reach this process."""
+        if self.advertised_host:
+            return self.advertised_host
+        return "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
 
 
 def check_relations(settings: Settings) -> None:

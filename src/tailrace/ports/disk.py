@@ -77,6 +77,10 @@ class Disk(Protocol):
         """Open a file to read and write; it is created if missing (FileNotFoundError if its directory is missing)."""
         ...
 
+    def open_private(self, path: str) -> File:
+        """As `open`; if the file is created, only its owner may read and write it."""
+        ...
+
     def exists(self, path: str) -> bool: ...
 
     def names(self, path: str) -> list[str]:

@@ -14,6 +14,10 @@ class Host(Protocol):
 
     def process_id(self) -> int: ...
 
+    def set_variable(self, name: str, value: str) -> None:
+        """Set a variable of this process's environment that a library reads, unless it is set already."""
+        ...
+
     def on_stop(self, callback: Callable[[], None]) -> None:
         """Call `callback` on the event loop when the process gets SIGINT or SIGTERM."""
         ...
@@ -33,6 +37,9 @@ class SystemHost:
 
     def process_id(self) -> int:
         return os.getpid()
+
+    def set_variable(self, name: str, value: str) -> None:
+        os.environ.setdefault(name, value)
 
     def on_stop(self, callback: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()

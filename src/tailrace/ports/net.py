@@ -278,3 +278,21 @@ def give_up_after(transport: asyncio.BaseTransport, seconds: float) -> None:
     option = getattr(socket, "TCP_USER_TIMEOUT", None)
     if found is not None and option is not None:
         found.setsockopt(socket.IPPROTO_TCP, option, int(seconds * 1000))
+
+
+KEEPALIVE_PROBES: Final = 3
+
+
+def keep_alive(transport: asyncio.BaseTransport, seconds: float) -> None:
+    """Let the operating system ask an idle peer whether it is still there, and close the connection when it has been
+    gone for this long. Without a socket, this does nothing."""
+    found = transport.get_extra_info("socket")
+    if found is None:
+        return
+    interval_s = max(int(seconds / (KEEPALIVE_PROBES + 1)), 1)
+    timing = {"TCP_KEEPIDLE": interval_s, "TCP_KEEPINTVL": interval_s, "TCP_KEEPCNT": KEEPALIVE_PROBES}
+    with suppress(OSError):  # the connection may be lost already, which the protocol is told in its own way
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in timing.items():
+            if hasattr(socket, name):  # macOS lacks the first
+                found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -25,13 +25,16 @@ from tailrace.ports.worker_threads import complete
 
 NO_WAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 IDLE_STEPS_MAX: Final = 8  # files that are examined when a descriptor is opened: an append must not wait for more
+FILE_MODE: Final = 0o644
+PRIVATE_FILE_MODE: Final = 0o600
 REMOVED_HERE_MAX_BYTES: Final = MiB  # larger files are freed in a thread
 BACKGROUND_SYNCS_MAX: Final = 8  # at once
 
 
 class SystemFile:
-    def __init__(self, path: str, disk: "SystemDisk") -> None:
+    def __init__(self, path: str, disk: "SystemDisk", mode: int = FILE_MODE) -> None:
         self._path = path
+        self._mode = mode  # if it is created
         self._disk = disk
         self._descriptor = -1
         self._created = False
@@ -148,7 +151,7 @@ class SystemFile:
             raise ValueError(f"{self._path} is closed")
         if self._descriptor < 0:
             create = 0 if self._created else os.O_CREAT
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | create, 0o644)
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | create, self._mode)
             self._created = True
         self._disk.used(self)
         return self._descriptor
@@ -179,6 +182,11 @@ class SystemDisk:
     def open(self, path: str) -> File:
         file = SystemFile(path, self)
         file.size()  # a missing directory is an error now, not at the first write
+        return file
+
+    def open_private(self, path: str) -> File:
+        file = SystemFile(path, self, PRIVATE_FILE_MODE)
+        file.size()
         return file
 
     def used(self, file: SystemFile) -> None:

@@ -120,7 +120,7 @@ class SharePartition:
             self._make_available(run)
         elif run.state is DeliveryState.ARCHIVING:
             self.condemned += len(run)
-            turn.dead_letters.append(_dead_letter(run, rejected=run.count < turn.rules.delivery_limit))
+            turn.dead_letters.append(_dead_letter(run, rejected=not _is_exceeded(run, turn.rules)))
         elif run.is_finished:
             self._finish(run)
 
@@ -469,10 +469,14 @@ class SharePartition:
 def _released(run: Run, turn: DeliveryTurn, *, rests: bool) -> tuple[Cause, int]:
     """What becomes of a record that comes back, and until when it rests."""
     rules = turn.rules
-    if 0 < rules.delivery_limit <= run.count:
+    if _is_exceeded(run, rules):
         return (Cause.EXCEEDED if rules.dead_letters else Cause.DISCARDED), -1
     backoff_ms = rules.backoff(run.count) if rests else 0
     return Cause.RELEASED, turn.wall_ms + backoff_ms if backoff_ms else -1
+
+
+def _is_exceeded(run: Run, rules: ShareRules) -> bool:
+    return 0 < rules.delivery_limit <= run.count
 
 
 def _has_rested(not_before: int, turn: DeliveryTurn) -> bool:

@@ -3,6 +3,8 @@
     with Broker() as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
 
+`Broker(http_port=0)` opens the HTTP door, too, at `broker.endpoints["http"]`; `grpc_port` and `dmqp_port` do the same.
+
 It is a `LocalBroker` with two differences: groups react quickly unless the test sets otherwise
 (`QUICK_GROUPS`), and the test can pause the process, as a machine that hangs does.
 """

@@ -25,7 +25,8 @@ class Cluster(LocalCluster[Broker]):
     A given `data_dir` is kept, with the brokers' ports, and a cluster that is there already is started again; without
     one all data is temporary. `base_port` P puts the brokers at P, P+1, …; 0 at free ports. Without `proxied` the
     brokers' connections are direct, as fast as they can be, and cannot be cut. `racks` are the brokers' racks, in
-    order. `on_log` gets each line of each log, with the broker's id.
+    order. `http_port`, `grpc_port` and `dmqp_port` open client doors: P for broker 1, P+1 for broker 2, …; 0: at free
+    ports, which `cluster.broker(1).endpoints["http"]` tells. `on_log` gets each line of each log, with the broker's id.
     """
 
     def __init__(
@@ -40,12 +41,13 @@ class Cluster(LocalCluster[Broker]):
         **settings: object,
     ) -> None:
         folder = ClusterFolder(brokers, data_dir=data_dir, base_port=base_port)
+        doors = folder.door_ports(settings)
         self._network: Network | None = None
         # Where brokers listen for peers when they are proxied; the ports of their places are the proxy's then.
         self._ports_behind = {place.id: folder.ports.pick() for place in folder.places} if proxied else {}
 
         def broker(place: Place, rack: dict[str, str]) -> Broker:
-            given = settings | rack | folder.settings_of(place)
+            given = settings | rack | doors[place.id] | folder.settings_of(place)
             if proxied:
                 given |= {"peer_port": self._ports_behind[place.id], "advertised_peer_port": place.peer_port}
             return Broker(data_dir=place.data_dir, on_log=log_of(place.id, on_log), **given)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.local.held_ports import HeldPorts
-from tailrace.local.places import ClusterFolder, Place, PlaceError, assign_places
+from tailrace.local.places import ClusterFolder, Place, PlaceError, assign_places, door_ports
 
 Assign = Callable[[Path, int | None, int | None], list[Place]]
 
@@ -46,6 +46,36 @@ def test_more_brokers_can_be_added_and_the_others_keep_their_places(assign: Assi
     three = assign(tmp_path, 3, 0)
     assert three[:2] == two
     assert len({port for one in three for port in (one.kafka_port, one.peer_port)}) == 6
+
+
+def test_doors_are_at_consecutive_ports_or_free_ones(tmp_path: Path) -> None:
+    folder = ClusterFolder(3, data_dir=tmp_path, base_port=20_000)
+    assert folder.door_ports({"http_port": "8001", "dmqp_port": -1}) == {
+        1: {"http_port": 8001},
+        2: {"http_port": 8002},
+        3: {"http_port": 8003},
+    }
+    picked = folder.door_ports({"http_port": 0, "grpc_port": 0})
+    assert len({port for ports in picked.values() for port in ports.values()}) == 6
+    folder.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"http_port": 19_999}, "broker 2 would have the http_port 20000, which is a kafka_port"),
+        ({"grpc_port": 20_101}, "broker 1 would have the grpc_port 20101, which is a peer_port"),
+        ({"http_port": 8001, "dmqp_port": 8000}, "broker 2 would have the dmqp_port 8001, which is a http_port"),
+        ({"http_port": 65_534}, "broker 3 would have the http_port 65536, and the last port is 65535"),
+    ],
+)
+def test_ports_of_doors_that_others_have_are_refused(
+    assign: Assign, tmp_path: Path, settings: dict[str, object], why: str
+) -> None:
+    ports = HeldPorts()
+    with pytest.raises(PlaceError, match=why):
+        door_ports(assign(tmp_path, 3, 20_000), settings, ports)
+    ports.close()
 
 
 def test_members_start_without_join_and_others_join_them(tmp_path: Path) -> None:

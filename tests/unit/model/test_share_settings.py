@@ -19,8 +19,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "groups.md"
         ("share.session.timeout.ms", ("1", "45000"), ("0", "soon", "")),
         ("share.heartbeat.interval.ms", ("1", "5000"), ("0",)),
         ("share.record.lock.duration.ms", ("1000", "3600000"), ("999", "3600001")),
-        ("share.delivery.count.limit", ("2", "25"), ("1", "26")),
-        ("share.partition.max.record.locks", ("100", "10000"), ("99", "10001")),
+        ("share.delivery.count.limit", ("0", "2", "25"), ("-1", "1", "26")),
+        ("share.partition.max.record.locks", ("1", "10000"), ("0", "10001")),
         (
             "share.auto.offset.reset",
             ("latest", "earliest", "by_duration:PT1H", "by_duration:P2DT3H4M5.5S"),

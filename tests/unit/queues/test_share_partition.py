@@ -39,6 +39,23 @@ def test_a_leader_whose_clock_is_behind_does_not_let_a_record_rest_longer_than_i
     assert taken(machine, at(NOW_MS + 200)) == [Acquired(0, 0, 3)]
 
 
+def test_without_a_delivery_limit_only_rejected_records_are_given_up() -> None:
+    rules = ShareRules(delivery_limit=0, dead_letters=True)
+    turn = DeliveryTurn(NOW_MS / 1000, NOW_MS, rules)
+    often, waiting = (
+        StateBatch(0, 0, DeliveryState.AVAILABLE, 30_000),
+        StateBatch(1, 1, DeliveryState.ARCHIVING, 30_000),  # the leader before has archived it
+    )
+    machine = SharePartition(ShareState(state_epoch=1, start=0, complete_count=0, batches=(often, waiting)), turn)
+    assert [(one.first, one.rejected) for one in turn.dead_letters] == [(1, True)]
+    acquired: list[Acquired] = []
+    machine.acquire("ada", 0, [Span(0, 0)], 10, acquired, turn, exact=False)
+    assert acquired == [Acquired(0, 0, 30_001)]
+    machine.left("ada", turn)
+    assert next(iter(machine.runs)).state is DeliveryState.AVAILABLE
+    assert len(turn.dead_letters) == 1
+
+
 def test_a_clock_that_is_set_back_does_not_keep_a_record_resting() -> None:
     machine = resting(NOW_MS + 200, NOW_MS)
     assert taken(machine, at(NOW_MS - 600_000)) == [Acquired(0, 0, 3)]

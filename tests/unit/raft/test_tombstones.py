@@ -1,10 +1,13 @@
 """The tombstone horizon: how far a leader raises it, who must begin anew, and what grants hold back."""
 
 from tailrace.model.ids import BrokerId, Epoch, Id, Offset
-from tailrace.raft.messages import Fetched
+from tailrace.raft.effects import Effects
+from tailrace.raft.events import BegunAnew
+from tailrace.raft.messages import BeginEpoch, FetchAnswer, Fetched
+from tailrace.raft.replica import Campaign, Replica, Role, VoteStored
 from tailrace.raft.tombstones import Serving, raised, removable, serving
 from tailrace.raft.tracking import Leadership
-from tailrace.raft.voters import Voter
+from tailrace.raft.voters import Voter, Voters
 
 A, B, C = voters = tuple(Voter(BrokerId(number), Id(bytes([number]) * 16)) for number in (1, 2, 3))
 OBSERVER = Voter(BrokerId(4), Id(b"4" * 16))
@@ -104,3 +107,56 @@ def test_a_grant_ends_when_its_replica_was_away_for_long() -> None:
     assert removable(led, 500, now=110.1, away_s=AWAY_S) == 500
     fetch(led, C, 410, now=111.0)
     assert serving(led, C, 410, 500, 1_000) is Serving.BEGIN_ANEW
+
+
+# The replica that is told to begin anew
+
+
+def replica(of: Voters = voters) -> Replica:
+    return Replica(me=of[-1], epoch=Epoch(3), log_end=Offset(10), high_watermark=Offset(10), voters=of)
+
+
+def told(to: Replica, epoch: int = 3) -> Effects:
+    answer = FetchAnswer(
+        sender=A,
+        to=to.me,
+        epoch=Epoch(epoch),
+        leader=A,
+        end=Offset(10),
+        last_epoch=-1,
+        served=True,
+        high_watermark=Offset(90),
+        begin_anew=True,
+    )
+    return to.step(answer, 1.0)
+
+
+def test_a_follower_begins_anew_and_does_not_vote_until_it_has_caught_up() -> None:
+    follower = replica()
+    follower.step(BeginEpoch(sender=A, to=C, epoch=Epoch(3)))
+    effects = told(follower)
+    assert effects.begin_anew
+    assert not effects.append_fetched
+    follower.step(BegunAnew())
+    assert (follower.role, follower.may_vote, follower.voters) == (Role.OBSERVER, False, voters)
+    assert (follower.log_end, follower.durable, follower.high_watermark) == (0, 0, 0)
+    fetching = follower.fetch()
+    assert fetching is not None
+    assert (fetching.to, fetching.end, fetching.durable) == (A, 0, -1)
+    assert not follower.progress(5, 5), "the high watermark that was known is not that of the new log"
+
+
+def test_only_the_leader_of_its_epoch_makes_a_replica_begin_anew() -> None:
+    follower = replica()
+    follower.step(BeginEpoch(sender=A, to=C, epoch=Epoch(3)))
+    assert not told(follower, 2).begin_anew
+
+
+def test_a_replica_without_a_leader_a_leader_and_a_sole_voter_never_begin_anew() -> None:
+    assert not told(replica(), 2).begin_anew
+    leader = replica((C,))
+    leader.step(Campaign())
+    leader.step(VoteStored(Epoch(4)))
+    assert leader.role is Role.LEADER
+    assert not told(leader).begin_anew
+    assert not told(replica((C,))).begin_anew

@@ -42,8 +42,9 @@ class Compacting:
         """Compact the log that needs it most; returns whether a pass succeeded, so that there may be more to do."""
         if self._hosted.image.level < COMPACTION_LEVEL or not self._hosted.effective.log_cleaner_enable:
             return False
-        await self._raise_horizons()
-        for partition, choice in await self._due():
+        compacted = self._compacted()
+        await self._raise_horizons(compacted)
+        for partition, choice in await self._due(compacted):
             if await self._pass(partition, choice):
                 return True
         return False
@@ -58,17 +59,17 @@ class Compacting:
             and not partition.log.refilling
         ]
 
-    async def _raise_horizons(self) -> None:
-        for partition in self._compacted():
+    async def _raise_horizons(self, compacted: list[Partition]) -> None:
+        for partition in compacted:
             try:
                 await partition.raise_horizon()
             except StorageFailed as error:
                 self._report(partition, str(error))
 
-    async def _due(self) -> list[tuple[Partition, Choice]]:
+    async def _due(self, compacted: list[Partition]) -> list[tuple[Partition, Choice]]:
         """The partitions to compact, the most urgent first."""
         now_ms, due = self._ports.clock.wall_ms(), []
-        for partition in self._compacted():
+        for partition in compacted:
             log = partition.log
             try:
                 choice = await choose(log, partition.last_stable, now_ms)

@@ -150,6 +150,16 @@ class Admin:
         self._endpoints = endpoints  # where clients reach this broker
         self._cluster_id = cluster_id
         self._me = me
+        self._doors: dict[str, Callable[[], Mapping[str, int]]] = {}
+
+    # The doors of this broker
+
+    def show_door(self, listener: str, counters: Callable[[], Mapping[str, int]]) -> None:
+        """Show what a door has done since it opened, among the facts of this broker."""
+        self._doors[listener] = counters
+
+    def _counters_of_doors(self) -> dict[str, Mapping[str, int]]:
+        return {listener: counters() for listener, counters in self._doors.items()}
 
     # The cluster
 
@@ -280,7 +290,14 @@ class Admin:
         voters = [voter.broker for voter in self._metadata.replica.voters]
         facts = {
             fact.name: fact
-            for fact in broker_facts(self._settings, self._me, self._endpoints(), voters, self._hosted.image.brokers)
+            for fact in broker_facts(
+                self._settings,
+                self._me,
+                self._endpoints(),
+                voters,
+                self._hosted.image.brokers,
+                self._counters_of_doors(),
+            )
         }
         for name, one in rows().items():
             if name not in facts:

@@ -20,6 +20,7 @@ from tailrace.model.listeners import KAFKA_LISTENER, security_protocol
 from tailrace.model.settings import Settings
 from tailrace.model.topics import TOPIC_SETTINGS, text_of
 
+DOOR_PREFIX: Final = "door."
 NO_LIMIT: Final = -1
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 60 * MINUTE_MS
@@ -59,8 +60,10 @@ def broker_facts(
     endpoints: Endpoints,
     voters: Sequence[BrokerId],
     brokers: Mapping[BrokerId, Broker],
+    doors: Mapping[str, Mapping[str, int]],
 ) -> Iterator[BrokerFact]:
-    """The facts of broker `me`; `voters` are those of the metadata quorum, in order."""
+    """The facts of broker `me`; `voters` are those of the metadata quorum, in order; `doors` are the counters of each
+    open door, by listener."""
     roles = "broker,controller" if me in voters else "broker"
     yield BrokerFact(name="broker.id", value=str(me), kind=int, help="The broker id.")
     yield BrokerFact(name="node.id", value=str(me), kind=int, help="The broker id.")
@@ -72,6 +75,16 @@ def broker_facts(
     yield from _directories(settings)
     yield from _other_units(settings)
     yield from _topic_defaults()
+    for listener, counters in doors.items():
+        if listener in endpoints:
+            yield _door(listener, endpoints[listener], counters)
+
+
+def _door(listener: str, where: Address, counters: Mapping[str, int]) -> BrokerFact:
+    """What `tailrace doors` shows. Kafka's protocol has no request for it, and every tool shows a broker's settings."""
+    value = ",".join([f"endpoint={where}", *(f"{name}={count}" for name, count in counters.items())])
+    help = f"The {listener} door: where it listens, and what it has done since it opened."
+    return BrokerFact(name=f"{DOOR_PREFIX}{listener}", value=value, kind=list, help=help)
 
 
 def _quorum(voters: Sequence[BrokerId], brokers: Mapping[BrokerId, Broker]) -> Iterator[BrokerFact]:

@@ -7,6 +7,7 @@ come through memory and through this broker's own client lane (`serve_clients_wi
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.peers import Peers
@@ -29,13 +30,24 @@ class ClusterNet:
         self._net = net
         self._peers = peers
         self._hosted = hosted
-        self._me = me
+        self.broker_id: Final = me
         self._own_endpoints = own_endpoints
         self._serve_client: Callable[[], asyncio.BaseProtocol] | None = None
 
     def own_address(self) -> Address:
         """The address of this broker's Kafka listener."""
         return self._own_endpoints()[KAFKA_LISTENER]
+
+    def endpoints(self, listener: str) -> dict[BrokerId, Address]:
+        """Where clients reach this listener, by broker; brokers that are down or do not have it are left out."""
+        found = {
+            one.id: one.endpoints[listener]
+            for one in self._hosted.image.brokers.values()
+            if listener in one.endpoints and not one.fenced
+        }
+        if listener in self._own_endpoints():
+            found[self.broker_id] = self._own_endpoints()[listener]
+        return found
 
     def serve_clients_with(self, serve: Callable[[], asyncio.BaseProtocol]) -> None:
         """Serve connections in memory, and those of other brokers' clients, with the protocols that `serve` makes."""
@@ -50,14 +62,14 @@ class ClusterNet:
 
     async def connect(self, factory: Callable[[], P], host: str, port: int, tls: Tls | None = None) -> P:
         broker = self._broker_at(Address(host, port))
-        if broker == self._me and self._serve_client is not None:
+        if broker == self.broker_id and self._serve_client is not None:
             return connect_in_memory(factory, self._serve_client)
-        if broker is not None and broker != self._me and self._hosted.image.level >= CLIENT_LANE_LEVEL:
+        if broker is not None and broker != self.broker_id and self._hosted.image.level >= CLIENT_LANE_LEVEL:
             return await self._peers.connect_client(broker, factory)
         return await self._net.connect(factory, host, port, tls)
 
     def _broker_at(self, address: Address) -> BrokerId | None:
         if self._own_endpoints().get(KAFKA_LISTENER) == address:
-            return self._me
+            return self.broker_id
         brokers = self._hosted.image.brokers.values()
         return next((one.id for one in brokers if one.endpoints.get(KAFKA_LISTENER) == address), None)

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,6 +34,17 @@ BasePort = Annotated[
 ]
 
 
+def door_option(flag: str, title: str) -> Any:
+    return typer.Option(
+        flag, min=0, max=PORT_MAX, metavar="PORT", help=f"{title} at PORT of broker 1, PORT+1 of broker 2, …; 0: any."
+    )
+
+
+HttpPort = Annotated[int | None, door_option("--http-port", "HTTP clients")]
+GrpcPort = Annotated[int | None, door_option("--grpc-port", "gRPC clients")]
+DmqpPort = Annotated[int | None, door_option("--dmqp-port", "DMQP clients")]
+
+
 @commands.command(cls=Command)
 def up(
     brokers: Annotated[
@@ -49,11 +60,15 @@ def up(
     fsync: Annotated[
         Fsync | None, typer.Option("--fsync", help="When bytes are forced to the disk. Default: always.")
     ] = None,
+    http_port: HttpPort = None,
+    grpc_port: GrpcPort = None,
+    dmqp_port: DmqpPort = None,
 ) -> None:
     """Run a cluster on this machine until Ctrl-C.
 
     Standard output gets one line, "ready kafka=HOST:PORT,HOST:PORT,...", when all brokers have joined and the cluster
-    has a controller. Logs go to standard error. A broker that dies is reported and not started again.
+    has a controller; "http=…" and so on follow for other doors. Logs go to standard error. A broker that dies is
+    reported and not started again.
     Brokers have the defaults of `tailrace serve`; variables such as TAILRACE_NUM_PARTITIONS set all of them, also
     those of TLS: docs/tls.md.
 
@@ -62,10 +77,12 @@ def up(
       tailrace cluster up
       tailrace cluster up --brokers 5 --data-dir /tmp/five --base-port 19092
       tailrace cluster up --fsync never 2>cluster.log
+      tailrace cluster up --http-port 8001
     """
     from tailrace.cli.cluster.up import run_cluster
 
-    run_cluster(brokers, data_dir, base_port, fsync.value if fsync is not None else None)
+    doors = {"http_port": http_port, "grpc_port": grpc_port, "dmqp_port": dmqp_port}
+    run_cluster(brokers, data_dir, base_port, {"fsync": fsync.value if fsync is not None else None, **doors})
 
 
 @commands.command(cls=Command)
@@ -112,3 +129,24 @@ def upgrade(
     from tailrace.cli.cluster.upgrade import run_upgrade
 
     run_upgrade(access_of(bootstrap, client_config), yes=yes, as_json=json)
+
+
+@commands.command(cls=Command)
+def health(
+    json: Json = False,
+    bootstrap: Brokers = "",
+    client_config: ClientConfig = "",
+) -> None:
+    """Show when brokers, and producers and consumers of the HTTP queue, were last seen.
+
+    The doors write these times every few seconds while they are used; before that there are none. What the HTTP
+    door shows at /health is the same.
+
+    \b
+    Examples:
+      tailrace cluster health
+      tailrace cluster health --json | jq '.[] | select(.kind == "consumer")'
+    """
+    from tailrace.cli.cluster.health import show_health
+
+    show_health(access_of(bootstrap, client_config), as_json=json)

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -17,6 +18,7 @@ from typing import Final
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import say
 from tailrace.cli.serve.command import settings_from
+from tailrace.doors.client_doors import CLIENT_DOORS, asked_for
 from tailrace.local.broker import BrokerFailed, LocalBroker
 from tailrace.local.cluster import LocalCluster, local_cluster
 from tailrace.local.held_ports import is_free
@@ -28,8 +30,9 @@ LOOK_AGAIN_S: Final = 0.2
 SAME_REQUEST_S: Final = 1.0  # `timeout` sends a signal to the process and to its group: one request arrives twice
 
 
-def run_cluster(brokers: int | None, data_dir: Path, base_port: int | None, fsync: str | None) -> None:
-    cluster = new_cluster(brokers, data_dir, base_port, _settings(fsync), echo=True)
+def run_cluster(brokers: int | None, data_dir: Path, base_port: int | None, given: Mapping[str, object]) -> None:
+    """`given` are settings of the command line, which override the environment."""
+    cluster = new_cluster(brokers, data_dir, base_port, _settings(given), echo=True)
     Stop(cluster)
     try:
         _run(cluster)
@@ -57,8 +60,9 @@ def new_cluster(
         raise Failed(
             f"cannot use {data_dir}: {error.strerror or error}.\nGive another place with --data-dir."
         ) from None
-    for place in cluster.places:
-        for port in (place.kafka_port, place.peer_port):
+    for place, broker in zip(cluster.places, cluster.brokers, strict=True):
+        doors = [one.port(broker.settings) for one in asked_for(broker.settings)]
+        for port in (place.kafka_port, place.peer_port, *doors):
             if not is_free(port):
                 raise Failed(
                     f"cannot start: port {port} of broker {place.id} is in use.\n"
@@ -92,12 +96,12 @@ class Stop:
                     os.kill(broker.pid, signal.SIGKILL)
 
 
-def _settings(fsync: str | None) -> dict[str, object]:
-    """What all brokers get: the settings of the environment, but for those of one broker's place, and `--fsync`."""
-    settings_from({}, os.environ, {}, "")  # refuses wrong names and values
-    given = {name: os.environ.get(variable_name(name)) for name in rows() if name not in PLACE_SETTINGS}
-    settings: dict[str, object] = {yaml_name(name): value for name, value in given.items() if value is not None}
-    return settings if fsync is None else settings | {"fsync": fsync}
+def _settings(given: Mapping[str, object]) -> dict[str, object]:
+    """What all brokers get: the settings of the environment, but for those of one broker's place; and those given."""
+    settings_from({}, os.environ, given, "")  # refuses wrong names and values
+    inherited = {name: os.environ.get(variable_name(name)) for name in rows() if name not in PLACE_SETTINGS}
+    settings: dict[str, object] = {yaml_name(name): value for name, value in inherited.items() if value is not None}
+    return settings | {name: value for name, value in given.items() if value is not None}
 
 
 def _print_log(broker_id: int, line: str) -> None:
@@ -106,7 +110,9 @@ def _print_log(broker_id: int, line: str) -> None:
 
 def _run(cluster: LocalCluster[LocalBroker]) -> None:
     cluster.start()
-    print(f"ready kafka={cluster.bootstrap}", flush=True)
+    doors = {one.listener: cluster.endpoints(one.listener) for one in CLIENT_DOORS}
+    shown = "".join(f" {listener}={addresses}" for listener, addresses in doors.items() if addresses)
+    print(f"ready kafka={cluster.bootstrap}{shown}", flush=True)
     alive = list(cluster.ids)
     while alive:
         for one in alive:

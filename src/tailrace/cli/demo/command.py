@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -16,14 +17,21 @@ from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, admin, answer, as
 from tailrace.cli.cluster.commands import BasePort
 from tailrace.cli.demo.load import Sending, read_back
 from tailrace.cli.failure import Failed
+from tailrace.cli.output import print_table
+from tailrace.doors.client_doors import CLIENT_DOORS
 from tailrace.local.broker import BrokerFailed, LocalBroker
+from tailrace.local.held_ports import is_free
 from tailrace.local.process_log import last_lines
+from tailrace.model.settings import yaml_name
 
 if TYPE_CHECKING:
     from tailrace.local.cluster import LocalCluster
 
 TOPIC: Final = "demo"
 LOOK_AGAIN_S: Final = 0.2
+BROKERS: Final = 3
+# Of broker 1, by listener; those of DMQP and HTTP would overlap at the ports that one broker has, 8000 and 8001.
+FIRST_PORTS: Final = MappingProxyType({"http": 8001, "grpc": 50051, "dmqp": 8010})
 
 HOW_TO_CONNECT: Final = """
 Connect any Kafka client to {first}. In Python (pip install confluent-kafka):
@@ -61,19 +69,34 @@ def demo(
     from tailrace.cli.cluster.up import new_cluster
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends it cleanly, as Ctrl-C does
-    cluster = new_cluster(3, data_dir if stay else None, base_port, {}, echo=False)
+    cluster = new_cluster(BROKERS, data_dir if stay else None, base_port, _door_settings(base_port), echo=False)
     start = time.perf_counter()
     try:
         with cluster:
             took = time.perf_counter() - start
             print(f"Tailrace {__version__}: three brokers are up, {took:.1f} s after we asked for them:")
             print(f"  {cluster.bootstrap}")
+            _show_doors(cluster)
             _show(cluster)
             if stay:
                 _stay(cluster, data_dir)
     except BrokerFailed as error:
         raise Failed(str(error)) from None
     print("The brokers have stopped" + ("." if stay else "; their data is gone. `tailrace demo --stay` keeps both."))
+
+
+def _door_settings(base_port: int | None) -> dict[str, object]:
+    """All doors whose packages are installed: at the ports that their users know where these are free, else at any."""
+    wanted = {one.setting: FIRST_PORTS[one.listener] for one in CLIENT_DOORS if one.is_installed}
+    known = base_port is None and all(is_free(first + one) for first in wanted.values() for one in range(BROKERS))
+    return {yaml_name(setting): first if known else 0 for setting, first in wanted.items()}
+
+
+def _show_doors(cluster: "LocalCluster[LocalBroker]") -> None:
+    listeners = ["kafka", *(one.listener for one in CLIENT_DOORS if cluster.endpoints(one.listener))]
+    titles = {"kafka": "Kafka", **{one.listener: one.title for one in CLIENT_DOORS}}
+    rows = [[str(one), *(cluster.broker(one).endpoints[door] for door in listeners)] for one in cluster.ids]
+    print_table(["broker", *(titles[one] for one in listeners)], rows)
 
 
 def _show(cluster: "LocalCluster[LocalBroker]") -> None:

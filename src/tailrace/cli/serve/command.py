@@ -7,10 +7,11 @@ given by `--config`, or in the environment; flags override the environment, the 
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from dataclasses import Field
+from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.cli.failure import Misused
-from tailrace.model.settings import Row, SettingError, Settings, load, row, rows, variable_name, yaml_name
+from tailrace.model.settings import Row, SettingError, Settings, kind_of, load, row, rows, variable_name, yaml_name
 
 if TYPE_CHECKING:
     from yaml import Node
@@ -35,7 +36,7 @@ Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 could not start or failed, 2 a fla
 def serve(words: Sequence[str]) -> int:
     given = vars(_parser().parse_args(words))
     config, until_eof = given.pop("config"), given.pop("until_eof")
-    settings = settings_from(_read_yaml(config) if config else {}, os.environ, given, config or "")
+    settings = settings_from(read_yaml(config) if config else {}, os.environ, given, config or "")
     from tailrace.cli.serve.running import run_broker  # only after the flags are parsed: keeps --help fast
 
     return run_broker(settings, until_eof=until_eof)
@@ -62,18 +63,28 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--config", metavar="FILE", help="A YAML file with settings.")
-    for name, one in rows().items():
-        setting = row(one)
-        if setting.flag is not None:
-            parser.add_argument(
-                setting.flag, dest=yaml_name(name), metavar=_metavar(setting), help=_help(setting, one.default)
-            )
+    add_flags(parser, list(rows()))
     parser.add_argument(
         "--until-eof",
         action="store_true",
         help="Stop when standard input is closed: for a parent process that may die without stopping the broker.",
     )
     return parser
+
+
+def add_flags(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
+    """Flags for those of these settings that have one."""
+    for name in names:
+        one = rows()[name]
+        setting = row(one)
+        if setting.flag is not None:
+            parser.add_argument(setting.flag, dest=yaml_name(name), help=_help(setting, one.default), **_value(one))
+
+
+def _value(one: "Field[Any]") -> dict[str, Any]:
+    if kind_of(one) is bool:
+        return {"action": "store_const", "const": "true"}
+    return {"metavar": _metavar(row(one))}
 
 
 def _metavar(setting: Row) -> str:
@@ -85,7 +96,7 @@ def _help(setting: Row, default: object) -> str:
     return f"{setting.help}{shown} Environment: {variable_name(setting.name)}.".replace("%", "%%")
 
 
-def _read_yaml(path: str) -> Mapping[str, object]:
+def read_yaml(path: str) -> Mapping[str, object]:
     import yaml  # takes 30 ms, so only if there is a file
 
     try:

@@ -1,25 +1,24 @@
 """Run one broker in this process: event loop, logging, signals and the ready line.
 
-The order matters: nothing is printed to standard output before clients can connect, and if the Kafka door cannot open
-its port, the node is stopped, so that the next start finds a cleanly closed data directory.
+The order matters: nothing is printed to standard output before clients can connect, and if a door cannot open its port,
+the node is stopped, so that the next start finds a cleanly closed data directory. At a stop the client doors go first:
+what their callers have asked for goes through the Kafka door.
 """
 
-import asyncio
 import gc
 import logging
 import os
-import resource
-import sys
-import threading
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.certificates import uses_tls
 from tailrace.broker.later_release import LaterRelease
 from tailrace.broker.node import CannotStart, Node
 from tailrace.broker.starting import Startup
 from tailrace.cli.failure import Failed
-from tailrace.doors.door import CannotListen, Door, open_doors
+from tailrace.cli.process import Stop, at_eof, run_server, unless
+from tailrace.doors.client_doors import CannotOpen, asked_for, check_can_open, make_doors, stop_doors
+from tailrace.doors.door import CannotListen, ClientDoor, Door, open_doors
 from tailrace.doors.kafka import KafkaDoor
 from tailrace.log.directory.state_file import Unreadable
 from tailrace.model.addresses import Address
@@ -27,10 +26,9 @@ from tailrace.model.listeners import KAFKA_LISTENER, PEER_LISTENER
 from tailrace.model.settings import Settings
 from tailrace.ports import system_ports
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from tailrace.doors.upstream import ClientHost
 
-SWITCH_INTERVAL_S: Final = 0.0005  # with Python's 5 ms, a thread that returns from fsync waits for a busy event loop
-SAME_REQUEST_S: Final = 1.0  # `timeout` and process groups deliver one stop signal twice
 OBJECTS_PER_COLLECTION: Final = 10_000  # that are new since the last search for reference cycles
 UNREADABLE_ADVICE: Final = (
     "\nRestore that file from a copy of the directory, or use another directory "
@@ -44,29 +42,23 @@ def run_broker(settings: Settings, *, until_eof: bool = False) -> int:
         raise Failed(
             f"cannot start: {settings.data_dir} is a file, not a directory.\nName a directory with --data-dir."
         )
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    _allow_many_descriptors()
-    log_to_stderr(settings.log_level)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(settings, until_eof))
+    try:
+        check_can_open(settings)
+    except CannotOpen as error:
+        raise Failed(f"cannot start: {error}") from None
+    run_server(_serve(settings, until_eof), settings.log_level)
     return 0
-
-
-def _allow_many_descriptors() -> None:
-    """Raise the limit of open files to its maximum: connections and segments need many descriptors."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _serve(settings: Settings, until_eof: bool) -> None:
     ports = system_ports()
-    stop = _Stop()
+    stop = Stop()
     ports.host.on_stop(stop.request)
     reloading = _Reloading()
     if uses_tls(settings):
         ports.host.on_reload(reloading.request)
     if until_eof:
-        _at_eof(stop.request)
+        at_eof(stop.request)
     startup = Startup(ports, settings)
     failed = startup.background.failed
     failed.add_done_callback(lambda _: stop.requested.set())
@@ -76,15 +68,16 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
         advice = UNREADABLE_ADVICE if isinstance(error.__cause__, Unreadable) else ""
         raise Failed(f"cannot start: {error}{advice}") from None
     try:
-        doors: list[Door] = [KafkaDoor(node)]
-        is_open = await _unless(stop.requested, _open(node, doors))  # may take long: it waits for the cluster
+        kafka, (client_host, client_doors) = KafkaDoor(node), _client_doors(node, stop.request)
+        is_open = await unless(stop.requested, _open(node, [kafka, *client_doors]))  # long: it waits for the cluster
         if is_open:
             _spare_the_collector()
             reloading.begin(node.certificates.reload)
             _announce_ready(node, settings)
             await stop.requested.wait()
-            for door in doors:
-                door.close()
+            if client_host is not None:
+                await stop_doors(client_host, client_doors)
+            kafka.close()
     except (CannotListen, CannotStart) as error:
         raise Failed(f"cannot start: {error}") from None
     finally:
@@ -95,6 +88,18 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
             raise Failed(f"stopped: {failure}.")
         raise Failed(f"the broker failed and stopped: {failure!r}. The log above has the details.")
     logger.info("stopped")
+
+
+def _client_doors(node: Node, request_stop: Callable[[], None]) -> "tuple[ClientHost | None, list[ClientDoor]]":
+    """The doors other than Kafka's; nothing is imported for them if none is asked for."""
+    if not asked_for(node.settings):
+        return None, []
+    from tailrace.doors.in_broker import BrokerHost
+
+    host = BrokerHost(node, request_stop)
+    doors = make_doors(host)
+    host.show(doors)
+    return host, doors
 
 
 def _spare_the_collector() -> None:
@@ -111,39 +116,9 @@ def _announce_ready(node: Node, settings: Settings) -> None:
     print("ready " + " ".join(f"{name}={one}" for name, one in listeners.items()), flush=True)
 
 
-async def _unless(requested: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """The result of the work; None if a stop is requested first, which cancels the work."""
-    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(requested.wait())
-    await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if working.done():
-        return working.result()
-    working.cancel()
-    await asyncio.wait((working,))
-    return None
-
-
 async def _open(node: Node, doors: Sequence[Door]) -> bool:
     await open_doors(node, doors)
     return True
-
-
-class _Stop:
-    """Requests to stop, by a signal or the end of standard input. A second request ends the process at once."""
-
-    def __init__(self) -> None:
-        self.requested = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-        self._graceful_until = 0.0
-
-    def request(self) -> None:
-        if not self.requested.is_set():
-            logger.info("stopping")
-            self._graceful_until = self._loop.time() + SAME_REQUEST_S
-            self.requested.set()
-        elif self._loop.time() > self._graceful_until:
-            print("tailrace: second stop request: exiting at once; the next start will recover.", file=sys.stderr)
-            os._exit(1)
 
 
 class _Reloading:
@@ -164,39 +139,3 @@ class _Reloading:
         self._reload = reload
         if self._is_requested:
             reload()
-
-
-def _at_eof(callback: Callable[[], None]) -> None:
-    # In a thread, because standard input may be a file, which an event loop cannot watch.
-    loop = asyncio.get_running_loop()
-
-    def watch() -> None:
-        while os.read(0, 4096):
-            pass
-        loop.call_soon_threadsafe(callback)
-
-    threading.Thread(target=watch, name="stdin", daemon=True).start()
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
-
-
-class _OneLine(logging.Formatter):
-    """`2026-11-15 10:42:07.123 info    log.recovery: …`: time, level, module, message."""
-
-    default_msec_format = "%s.%03d"
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        where = record.name.removeprefix("tailrace.")
-        return f"{self.formatTime(record)} {record.levelname.lower():<8}{where}: {record.message}"
-
-
-def log_to_stderr(level: str) -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_OneLine())
-    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)

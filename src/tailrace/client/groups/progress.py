@@ -38,6 +38,9 @@ class Progress:
     def to_commit(self) -> dict[PartitionName, int]:
         return {one: offset for one, offset in self._processed.items() if self._committed.get(one) != offset}
 
+    def owns(self, partition: PartitionName) -> bool:
+        return partition in self._processed
+
     def committed(self, offsets: Offsets) -> None:
         self._committed |= {one: offset for one, offset in offsets.items() if one in self._processed}
 

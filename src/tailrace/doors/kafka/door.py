@@ -5,7 +5,8 @@ import logging
 from typing import Final
 
 from tailrace.broker.services.time_slices import SliceQueue
-from tailrace.doors.door import CannotListen, Host, open_doors
+from tailrace.doors.broker_host import Host
+from tailrace.doors.door import CannotListen, open_doors
 from tailrace.doors.kafka.connection import KafkaConnection
 from tailrace.doors.kafka.fetch_sessions import FetchSessions
 from tailrace.doors.kafka.forwarding import ForwardedRequests
@@ -57,6 +58,9 @@ class KafkaDoor:
             self._listener = await self._host.net(self.listener_name).listen(lambda: KafkaConnection(self), host, port)
         except OSError as error:
             raise CannotListen(self.listener_name, host, port, "--kafka-port", error) from None
+        self.services.admin.show_door(
+            self.listener_name, lambda: {"connections": len(self), "accepted": self._accepted}
+        )
         self.services.admin.serve_forwarded_with(self._forwarded.serve)
         self.services.cluster_net.serve_clients_with(lambda: KafkaConnection(self))
         self._host.spawn(self.close_idle())

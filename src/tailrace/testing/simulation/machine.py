@@ -46,6 +46,9 @@ class SimHost:
         self._process.check_alive()
         return 1000 + self._process.number
 
+    def set_variable(self, name: str, value: str) -> None:
+        """A simulated process has no environment."""
+
     def on_stop(self, callback: Callable[[], None]) -> None:
         self._process.check_alive()
         self.stop_callbacks[:] = [callback]  # a signal has one handler

@@ -32,7 +32,7 @@ def facts(
     me: int = 1, endpoints: Any = ENDPOINTS, voters: tuple[int, ...] = (1,), known: tuple[int, ...] = (1,), **given: Any
 ) -> dict[str, BrokerFact]:
     brokers = {BrokerId(number): broker(number) for number in known}
-    found = broker_facts(Settings(**given), BrokerId(me), endpoints, [BrokerId(one) for one in voters], brokers)
+    found = broker_facts(Settings(**given), BrokerId(me), endpoints, [BrokerId(one) for one in voters], brokers, {})
     return {fact.name: fact for fact in found}
 
 

@@ -19,6 +19,7 @@ def test_it_kills_a_leader_and_loses_nothing() -> None:
     assert killed[1] != took_over[1]
     assert "all 2,000 confirmed messages are there, in order, none twice" in shown.out
     assert " cluster status" in shown.out
+    assert re.search(r"^ *broker +Kafka", shown.out, re.MULTILINE)
     assert "kcat -b 127.0.0.1:" in shown.out
     assert "have stopped" in shown.out
 

@@ -120,3 +120,27 @@ def test_serving_imports_nothing_heavy() -> None:
     code = f"{serve}; print([name for name in {heavy} if name in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout == "[]\n"
+
+
+def test_what_a_closed_door_needs_is_not_imported(broker: Broker) -> None:
+    """In a broker that runs: its libraries would be mapped into the memory of the process, its modules loaded."""
+    libraries = ("httptools", "grpc", "google", "cryptography")
+    mapped = Path(f"/proc/{broker.pid}/maps").read_text()
+    assert [one for one in libraries if f"/site-packages/{one}/" in mapped] == []
+    modules = ("tailrace.doors.http", "tailrace.doors.grpc", "tailrace.doors.dmqp", "tailrace.doors.upstream")
+    closed = (*libraries, *modules, "tailrace.doors.in_broker", "tailrace.client.cluster", "ipaddress")
+    code = (
+        "import sys; from tailrace.cli.serve import running; from tailrace.model.settings import Settings; "
+        f"running.check_can_open(Settings()); print([name for name in {closed} if name in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("flag", ["--http-port", "--grpc-port", "--dmqp-port"])
+def test_a_door_without_login_is_for_this_machine_only(tmp_path: Path, flag: str) -> None:
+    ran = run_tailrace("serve", flag, "0", "--host", "0.0.0.0", "--data-dir", str(tmp_path / "data"))
+    assert (ran.code, ran.out) == (1, "")
+    assert f"({flag}) asks for no login, and would listen on 0.0.0.0" in ran.err
+    assert "--insecure" in ran.err
+    assert not (tmp_path / "data").exists()

@@ -20,6 +20,8 @@ REQUIRED_PER_BLOCK: Final[Mapping[str, int]] = MappingProxyType(
         "transactions_aborted": 100,
         "acknowledged_to_client": 2_000,
         "share_records_finished": 1_000,
+        "swaps": 40,
+        "tombstones_removed": 4,
     }
 )
 
@@ -65,7 +67,7 @@ class Coverage:
     share_tenures: int = 0  # share partitions loaded by a leader
     swaps: int = 0  # of segments by compacted ones
     begun_anew: int = 0  # replicas too far behind a compacted log, which fetched all of it again
-    tombstones_removed: int = 0  # by every replica
+    tombstones_removed: int = 0  # that were the last records of their keys
     committed_batches: int = 0  # in all partitions
     seconds: float = 0.0  # virtual
 

@@ -93,7 +93,7 @@ def plan_for(seed: int, fault_seconds: float = FAULTS_DEFAULT_SECONDS) -> Plan:
     rng = random_stream(seed, "plan")
     brokers = rng.choice(BROKER_COUNTS)
     odds = _odds(rng)
-    compaction = random_stream(seed, "plan", "compaction")
+    compaction = random_stream(seed, "plan", "cleaner")
     return Plan(
         seed=seed,
         fault_seconds=fault_seconds,

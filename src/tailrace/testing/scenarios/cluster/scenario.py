@@ -114,7 +114,9 @@ class ClusterScenario:
         coverage.voter_changes = self._observer.voter_changes
         coverage.refused_starts = sum(server.refused_starts for server in self._servers)
         coverage.committed_batches = len(self._observer.histories)
-        coverage.swaps, coverage.begun_anew = self._observer.compacted.swaps, self._observer.compacted.begun_anew
+        compacted = self._observer.compacted
+        coverage.swaps, coverage.begun_anew = compacted.swaps, compacted.begun_anew
+        coverage.tombstones_removed = compacted.tombstones_removed
         coverage.seconds = self._world.loop.time()
         self._clients.count(coverage)
 

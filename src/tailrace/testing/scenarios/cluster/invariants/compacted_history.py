@@ -48,6 +48,7 @@ class CompactedHistory:
     def __init__(self) -> None:
         self.end = 0
         self.records: dict[int, Committed] = {}
+        self.tombstones_removed: dict[int, None] = {}  # their offsets: seen gone, while no later record has their key
         self._crcs: dict[int, int] = {}  # by base offset
         self._markers: dict[int, list[tuple[int, bool]]] = {}  # by producer id: offset, whether it committed
         self._claimed: dict[int, tuple[int, str]] = {}  # by base offset: checksum, and the client that was told so
@@ -77,9 +78,6 @@ class CompactedHistory:
 
     def table(self) -> Table:
         return {one.key: (at, one.value) for at, one in self.records.items() if self.is_committed(at)}
-
-    def tombstones(self) -> list[int]:
-        return [at for at, one in self.records.items() if one.value is None]
 
     def acknowledged(self, base: int, crc: int, client: str) -> None:
         self._claimed[base] = crc, client
@@ -130,6 +128,8 @@ class CompactedHistory:
             if offset >= limit or offset < seen.start:
                 continue
             has = table.get(key, (NOTHING, None))
+            if value is None and has[0] < offset:
+                self.tombstones_removed[offset] = None
             if value is None and has[1] is not None:
                 raise InvariantViolated(
                     Invariant.NOT_BACK, f"{key!r} was deleted at {offset}, but readers find {has}: {seen}"
@@ -147,6 +147,10 @@ class CompactedHistories:
         self._by_key: dict[TopicPartition, CompactedHistory] = {}
         self.swaps = 0  # of segments by compacted ones
         self.begun_anew = 0  # replicas that set their log aside
+
+    @property
+    def tombstones_removed(self) -> int:
+        return sum(len(one.tombstones_removed) for one in self._by_key.values())
 
     def of(self, key: TopicPartition) -> CompactedHistory:
         return self._by_key.setdefault(key, CompactedHistory())

@@ -1,0 +1,1 @@
+"""`tailrace doors`: which doors are open on which broker."""

@@ -1,0 +1,1 @@
+"""The service `message_queue.MessageQueue`: `service` decides, `translation` makes it of protobuf's messages."""
