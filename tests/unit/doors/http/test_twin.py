@@ -111,7 +111,7 @@ def by_h11(data: bytes) -> list[Seen]:
                 head = None
             else:
                 return found
-    except h11.RemoteProtocolError:
+    except h11.ProtocolError:  # it refuses what comes, or the connection has to end
         return found
 
 
