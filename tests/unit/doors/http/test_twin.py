@@ -99,7 +99,7 @@ def by_h11(data: bytes) -> list[Seen]:
                     return found
                 connection.send(h11.Response(status_code=200, headers=[("Content-Length", "0")]))
                 connection.send(h11.EndOfMessage())
-                if connection.states[h11.CLIENT] is not h11.DONE or connection.our_state is h11.MUST_CLOSE:
+                if connection.states[h11.CLIENT] is not h11.DONE:
                     return found
                 connection.start_next_cycle()
             elif isinstance(event, h11.Request):
@@ -111,7 +111,7 @@ def by_h11(data: bytes) -> list[Seen]:
                 head = None
             else:
                 return found
-    except h11.RemoteProtocolError:
+    except h11.ProtocolError:  # it refuses what comes, or the connection has to end
         return found
 
 
