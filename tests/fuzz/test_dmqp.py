@@ -4,7 +4,7 @@ import asyncio
 
 from tests.fuzz.dmqp import fuzz, serving
 
-REQUESTS = 4000
+REQUESTS = 2500
 CONNECTIONS = 6
 SEED = 3
 

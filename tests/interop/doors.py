@@ -7,9 +7,12 @@ from its beginning; DMQP pops it.
 import base64
 import importlib.util
 import json
+import os
+import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -28,6 +31,30 @@ class Door(Protocol):
         """Returns when all are acknowledged."""
 
     def get(self, topic_id: int, count: int) -> list[bytes]: ...
+
+
+@contextmanager
+def gateway(upstream: str, folder: Path, *words: str) -> Iterator[dict[str, str]]:
+    """A gateway with all doors, and its endpoints; it keeps what its doors make in this folder."""
+    ports = ["--http-port", "0", "--grpc-port", "0", "--dmqp-port", "0"]
+    command = [sys.executable, "-m", "tailrace", "gateway", "--upstream", upstream, *ports, "--data-dir", str(folder)]
+    process = subprocess.Popen(
+        [*command, *words, "--until-eof"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={name: value for name, value in os.environ.items() if not name.startswith("TAILRACE_")},
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        ready = process.stdout.readline().split()
+        assert ready[:1] == ["ready"]
+        yield dict(one.split("=", 1) for one in ready[1:])
+    finally:
+        process.stdin.close()
+        assert process.wait(DEADLINE_S) == 0
+        process.stdout.close()
 
 
 def make_topic(bootstrap: str, topic_id: int, replicas: int = 1) -> None:

@@ -23,6 +23,7 @@ from tailrace.ports import system_ports
 
 CURL = shutil.which("curl")
 HOST = "127.0.0.1"
+NOT_REACHED = (7, 52, 56)  # exit codes of curl
 NUMBERS = count()
 
 
@@ -44,10 +45,50 @@ class Answered(NamedTuple):
         return kind.removeprefix("urn:tailrace:problem:")
 
 
-class RestDoor:
+class Unreachable(Exception):
+    """There is nobody at this address, or nobody any more."""
+
+
+class Curl:
+    """Requests to one HTTP door by `curl`."""
+
+    def __init__(self, url: str = "") -> None:
+        self.url = url
+
+    def curl(self, path: str, *options: str, data: bytes | None = None, follow: bool = False) -> Answered:
+        """One request by `curl`; `data` is the body, by default as JSON."""
+        assert CURL is not None
+        command = [CURL, "-sS", "--max-time", "60", "-D", "/dev/stderr", *options]
+        command += ["-L"] if follow else []
+        if data is not None:
+            command += ["--data-binary", "@-"]
+            if not any(one.lower().startswith("content-type:") for one in options):
+                command += ["-H", "content-type: application/json"]
+        done = subprocess.run([*command, self.url + path], input=data or b"", capture_output=True, check=False)
+        if done.returncode in NOT_REACHED:
+            raise Unreachable(done.stderr.decode())
+        assert done.returncode == 0, done.stderr.decode()
+        head = done.stderr.decode().strip().split("\r\n\r\n")[-1]
+        status, *lines = head.splitlines()
+        headers = dict(line.split(": ", 1) for line in lines if ": " in line)
+        return Answered(int(status.split()[1]), {name.lower(): one for name, one in headers.items()}, done.stdout)
+
+    def get(self, path: str) -> Answered:
+        return self.curl(path)
+
+    def send(self, method: str, path: str, body: Any = None, *options: str, follow: bool = False) -> Answered:
+        data = None if body is None else json.dumps(body).encode()
+        return self.curl(path, "-X", method, *options, data=data, follow=follow)
+
+    def post(self, path: str, body: Any = None, *options: str, follow: bool = False) -> Answered:
+        return self.send("POST", path, body, *options, follow=follow)
+
+
+class RestDoor(Curl):
     """Context manager. `broker`: as which one this door answers; None: as a gateway."""
 
     def __init__(self, bootstrap: str, broker: int | None = None, limits: Limits = upstream.LIMITS) -> None:
+        super().__init__()
         self.others: dict[int, Address] = {}  # the HTTP doors of other brokers
         self.port = 0
         self._bootstrap = parse_addresses(bootstrap)
@@ -85,6 +126,7 @@ class RestDoor:
         self.server = HttpServer(ports.net, ports.clock, router, options)
         await self.server.listen()
         self.port = self.server.port
+        self.url = f"http://{HOST}:{self.port}"
         self._sweep = self._loop.create_task(self.server.sweep())
         self.server.open()
 
@@ -95,38 +137,8 @@ class RestDoor:
             await self._sweep
         await self._upstream.close()
 
-    @property
-    def url(self) -> str:
-        return f"http://{HOST}:{self.port}"
 
-    def curl(self, path: str, *options: str, data: bytes | None = None, follow: bool = False) -> Answered:
-        """One request by `curl`; `data` is the body, by default as JSON."""
-        assert CURL is not None
-        command = [CURL, "-sS", "--max-time", "60", "-D", "/dev/stderr", *options]
-        command += ["-L"] if follow else []
-        if data is not None:
-            command += ["--data-binary", "@-"]
-            if not any(one.lower().startswith("content-type:") for one in options):
-                command += ["-H", "content-type: application/json"]
-        done = subprocess.run([*command, self.url + path], input=data or b"", capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr.decode()
-        head = done.stderr.decode().strip().split("\r\n\r\n")[-1]
-        status, *lines = head.splitlines()
-        headers = dict(line.split(": ", 1) for line in lines if ": " in line)
-        return Answered(int(status.split()[1]), {name.lower(): one for name, one in headers.items()}, done.stdout)
-
-    def get(self, path: str) -> Answered:
-        return self.curl(path)
-
-    def send(self, method: str, path: str, body: Any = None, *options: str, follow: bool = False) -> Answered:
-        data = None if body is None else json.dumps(body).encode()
-        return self.curl(path, "-X", method, *options, data=data, follow=follow)
-
-    def post(self, path: str, body: Any = None, *options: str, follow: bool = False) -> Answered:
-        return self.send("POST", path, body, *options, follow=follow)
-
-
-def made(door: RestDoor, partitions: int = 1) -> str:
+def made(door: Curl, partitions: int = 1) -> str:
     """A new topic."""
     name = new_name()
     assert door.post("/v1/topics", {"name": name, "partitions": partitions}).status == 201
@@ -148,7 +160,7 @@ def fits(answered: Answered, id: str) -> Any:
     return shape.check(answered.json, "")
 
 
-def write(door: RestDoor, topic: str, *values: Any, **fields: Any) -> list[dict[str, int]]:
+def write(door: Curl, topic: str, *values: Any, **fields: Any) -> list[dict[str, int]]:
     answered = door.post(f"/v1/topics/{topic}/records", {"records": [{"value": one, **fields} for one in values]})
     written: list[dict[str, int]] = fits(answered, "produce")["written"]
     return written

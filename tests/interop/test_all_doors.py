@@ -2,10 +2,7 @@
 
 import itertools
 import json
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -13,7 +10,7 @@ import pytest
 
 from tailrace.doors.client_doors import CLIENT_DOORS
 from tailrace.testing import Broker
-from tests.interop.doors import CLIENTS, DEADLINE_S, connect, make_topic
+from tests.interop.doors import CLIENTS, connect, gateway, make_topic
 from tests.unit.cli.program import run_tailrace
 
 pytestmark = pytest.mark.skipif(
@@ -43,25 +40,8 @@ def served() -> Iterator[Broker]:
 def behind_a_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Mapping[str, str], Path]]:
     """The endpoints of a gateway in front of a broker that has no doors but Kafka's, and its data directory."""
     folder = tmp_path_factory.mktemp("gateway")
-    with Broker(fsync="never") as broker:
-        words = ["--upstream", broker.bootstrap, "--http-port", "0", "--grpc-port", "0", "--dmqp-port", "0"]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tailrace", "gateway", *words, "--data-dir", str(folder), "--until-eof"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={name: value for name, value in os.environ.items() if not name.startswith("TAILRACE_")},
-            text=True,
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            ready = process.stdout.readline().split()
-            assert ready[:1] == ["ready"]
-            yield {"kafka": broker.bootstrap, **dict(one.split("=", 1) for one in ready[1:])}, folder
-        finally:
-            process.stdin.close()
-            assert process.wait(DEADLINE_S) == 0
-            process.stdout.close()
+    with Broker(fsync="never") as broker, gateway(broker.bootstrap, folder) as endpoints:
+        yield {"kafka": broker.bootstrap, **endpoints}, folder
 
 
 @pytest.mark.parametrize(("way_in", "way_out"), CELLS)

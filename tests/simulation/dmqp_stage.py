@@ -92,15 +92,16 @@ class _Conversation(asyncio.Protocol):
 class Caller:
     """A client that goes to another broker when one does not answer."""
 
-    def __init__(self, net: Net, chance: random.Random) -> None:
+    def __init__(self, net: Net, chance: random.Random, host: str = "") -> None:
         self._net = net
         self._chance = chance
+        self._host = host  # empty: any
         self._open: _Conversation | None = None
 
     async def call(self, method: Method, payload: bytes = b"") -> tuple[Status, bytes] | None:
         """None: nobody knows what became of the request. OSError: it was not sent."""
         if self._open is None:
-            host = f"b{self._chance.randint(1, BROKERS)}"
+            host = self._host or f"b{self._chance.randint(1, BROKERS)}"
             async with asyncio.timeout(ANSWER_MAX_S):
                 self._open = await self._net.connect(_Conversation, host, PORT)
         try:
@@ -127,10 +128,24 @@ class Stage:
         self.history = History()
         self.is_healed = False
 
-    async def run(self) -> History:
+    async def start(self) -> None:
         for server in self.servers:
             await server.start()
             await self._world.until(lambda one=server: one.serves)  # type: ignore[misc]
+
+    async def ask(self, host: str, method: Method, payload: bytes = b"") -> tuple[Status, bytes]:
+        """One request to this broker, over a connection of its own."""
+
+        async def work() -> tuple[Status, bytes]:
+            caller = Caller(self._ports.net, self._chance, host)
+            answer = await caller.call(method, payload)
+            assert answer is not None, f"no answer within {ANSWER_MAX_S:g} s"
+            return answer
+
+        return await self._machine.run(work())
+
+    async def run(self) -> History:
+        await self.start()
         pushing = [self._machine.spawn(self._push(number)) for number in range(PUSHERS)]
         popping = [self._machine.spawn(self._pop()) for _ in range(POPPERS)]
         await self._disturb()

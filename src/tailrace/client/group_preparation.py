@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from tailrace.client.admin import change_group_settings, group_settings
+from tailrace.client.admin import GROUP, change_group_settings, group_settings
 from tailrace.client.cluster import Cluster, Retry
 from tailrace.client.faults import Refused, check
 from tailrace.client.group_membership import Membership
@@ -24,6 +24,7 @@ from tailrace.client.share_admin import describe_share_group
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id, show_id
 from tailrace.wire.errors import Error
+from tailrace.wire.messages.describe_configs import DescribeConfigsRequest, ResourceAsked
 
 PREPARED_MAX: Final = 100_000  # groups and topics that are remembered
 PREPARING_MAX: Final = 16  # at a time
@@ -78,6 +79,8 @@ class GroupPreparation:
     async def _prepare(self, group: str, topic: str, sets_up: bool) -> Prepared:
         async with self._room:
             one_lock = sets_up and await self._set_up(group)
+            if sets_up:
+                await self._until_leaders_know(group, topic)
             partitions = await self._initialize(group, topic)
         found = Prepared(topic_id=self._cluster.map.topic_id(topic), partitions=len(partitions), one_lock=one_lock)
         self._prepared[group, topic] = found
@@ -110,6 +113,24 @@ class GroupPreparation:
             else:
                 return value
         return None
+
+    async def _until_leaders_know(self, group: str, topic: str) -> None:
+        """Return when the leaders of all partitions have the settings: each begins where its own metadata says, and may
+        lag behind the broker that answered."""
+        cluster = self._coordination
+        what = f"let the leaders of {topic} know the settings of group {group}"
+        request = DescribeConfigsRequest(resources=(ResourceAsked(resource_type=GROUP, resource_name=group),))
+
+        async def ask() -> None:
+            for found in (await cluster.refresh([topic])).topics:
+                check(found.error_code, f"find topic {topic}")
+            for address in await cluster.by_leader(cluster.map.partitions(topic)):
+                (answer,) = (await cluster.call(address, request)).results
+                check(answer.error_code, what, answer.error_message)
+                if not any(one.name == OFFSET_RESET and one.value == "earliest" for one in answer.configs):
+                    raise Retry(f"{address} does not know them yet")
+
+        await cluster.retry(what, ask)
 
     # Partitions
 

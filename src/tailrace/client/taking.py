@@ -53,7 +53,7 @@ class TakingLimits:
     idle_s: float = 60.0  # after which an idle taker is closed
     retry_s: float = 10.0  # how long leaders that cannot be asked are asked again
     locked_s: float = 5.0  # how long messages that others have locked are waited for
-    warming_s: float = 1.0  # the same, where a partition may have several locks
+    warming_s: float = 8.0  # the same, where a partition may have several locks: Apache Kafka begins a group within 5 s
     topic_max_age_s: float = 5.0  # after which it is looked whether a topic has more partitions
     pause_min_s: float = 0.005
     pause_max_s: float = 0.25

@@ -167,6 +167,7 @@ class HostedPartitions:
             for first in range(0, len(touched), SETTLED_AT_ONCE):
                 group = touched[first : first + SETTLED_AT_ONCE]
                 await asyncio.gather(*(self._settle_topic(topic_id, effective) for topic_id in group))
+                await self._begin_opened()
             await self._begin_opened()
             self.settled.set()
 
@@ -215,6 +216,8 @@ class HostedPartitions:
 
         for first in range(0, len(new), OPENED_PER_TURN):
             await asyncio.gather(*(open_one(*one) for one in new[first : first + OPENED_PER_TURN]))
+            if first + OPENED_PER_TURN < len(new):
+                await self._begin_opened()  # the first ones need not wait for the last
 
     async def _update(self, topic: Topic, effective: Settings) -> None:
         """Open new partitions of a topic, and apply settings and log starts to all."""

@@ -21,7 +21,7 @@ from grpc import aio
 from tailrace.client.cluster import Retry
 from tailrace.client.faults import ClientError, Refused
 from tailrace.doors.door import CannotListen, DoorCounters
-from tailrace.doors.grpc.calls import Call, Failed, Service, Streaming, Unary
+from tailrace.doors.grpc.calls import Call, Failed, Service, Stream, Streaming, Unary
 from tailrace.doors.grpc.message_queue.service import MessageQueue
 from tailrace.doors.grpc.message_queue.translation import message_queue
 from tailrace.doors.grpc.peer_address import peer_host
@@ -73,7 +73,7 @@ class GrpcDoor:
         self._schema = load_schema()
         self._opened = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
-        self._lasting: dict[asyncio.Task[None], None] = {}
+        self._lasting: dict[asyncio.Future[None], None] = {}
         self._held_bytes = 0
         self._callers: dict[str, int] = {}  # by peer, its calls under way
         self._port = 0
@@ -191,17 +191,19 @@ class GrpcDoor:
                 async with _Answering(self, context):
                     self.check_room()
                     await self._opened.wait()
-                    await self._lasts(method(stream), is_lasting)
+                    await stream.begin()
+                    await self._lasts(method, stream, is_lasting)
             finally:
                 self._end(peer, stream.held)
 
         return serve
 
-    async def _lasts(self, work: Awaitable[None], is_lasting: bool) -> None:
+    async def _lasts(self, method: Streaming, stream: Stream, is_lasting: bool) -> None:
         """Serve a stream, which ends early when the door closes."""
         if is_lasting and len(self._lasting) >= GRPC_CONSUMERS_MAX:
             raise _exhausted(f"{GRPC_CONSUMERS_MAX} streams like this one are open, which is the most that may be")
-        task: asyncio.Task[None] = asyncio.ensure_future(work)
+        task = asyncio.ensure_future(method(stream))
+        task.add_done_callback(lambda one: one.cancelled() or one.exception())  # of one whose client is gone
         if is_lasting:
             self._lasting[task] = None
         try:
@@ -306,6 +308,14 @@ class _GrpcStream:
         self._is_unary = only is not None
         self.held = 0  # bytes of the last request
         self.call = _call(context)
+
+    async def begin(self) -> None:
+        """Send the headers. Else the first message would, and if it is cut off, gRPC would send them again with the
+        status, and fail."""
+        try:
+            await self._context.send_initial_metadata(())
+        except Exception as error:
+            raise StreamGone from error
 
     async def read(self) -> Any | None:
         self._door.held(-self.held)

@@ -183,7 +183,16 @@ class MessageQueue:
             raise refused
 
     async def broker_address(self, broker: str) -> Address:
-        found = (await self._addresses()).get(_broker_id(broker))
+        """A gateway stands for all brokers of its upstream."""
+        addresses, known = await self._addresses(), self._cluster.map
+        if self._upstream.broker_id is None:
+            try:
+                await self._cluster.retry("find the brokers", self._cluster.refresh)
+            except ClientError as error:
+                raise Failure(str(error)) from None
+            (gateway,) = addresses.values()
+            addresses = dict.fromkeys(known.brokers, gateway)
+        found = addresses.get(_broker_id(broker))
         if found is None:
             raise Failure(f"Broker {broker} not found in the cluster.")
         return found

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from tailrace.client.cluster import Cluster
 from tailrace.doors.http.rest import names
 from tailrace.doors.http.rest.operation import Answer, Call, Operation, Reply
 from tailrace.doors.http.rest.schema import INT32_MAX, Many, Mapped, Object, Text, Whole
@@ -46,15 +47,15 @@ HEALTH: Final = Object(
 )
 
 
-async def _metadata(service: Service, *, with_topics: bool) -> MetadataResponse:
+async def metadata(cluster: Cluster, *, with_topics: bool = False) -> MetadataResponse:
     async def ask() -> MetadataResponse:
-        return await service.cluster.refresh(None if with_topics else ())
+        return await cluster.refresh(None if with_topics else ())
 
-    return await service.cluster.retry("describe the cluster", ask)
+    return await cluster.retry("describe the cluster", ask)
 
 
 async def describe(service: Service, call: Call) -> Reply:
-    found = await _metadata(service, with_topics=False)
+    found = await metadata(service.cluster)
     doors = {name: await service.upstream.endpoints(name) for name in DOORS}
     brokers: list[dict[str, Any]] = []
     for one in sorted(found.brokers, key=lambda one: one.node_id):
@@ -66,7 +67,7 @@ async def describe(service: Service, call: Call) -> Reply:
 
 
 async def health(service: Service, call: Call) -> Reply:
-    found = await _metadata(service, with_topics=True)
+    found = await metadata(service.cluster, with_topics=True)
     partitions = [(topic.name, one) for topic in found.topics for one in topic.partitions]
     offline = [(name, one.partition) for name, one in partitions if one.leader_id < 0]
     lagging = [(name, one.partition) for name, one in partitions if len(one.isr) < len(one.replicas)]

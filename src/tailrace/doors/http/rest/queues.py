@@ -23,6 +23,7 @@ from tailrace.client.share_admin import describe_share_group, share_group_offset
 from tailrace.client.shares.message import Message, Outcome
 from tailrace.client.taking import Taker
 from tailrace.doors.http.rest import names
+from tailrace.doors.http.rest.clusters import metadata
 from tailrace.doors.http.rest.consuming import fetch
 from tailrace.doors.http.rest.groups import partitions_of
 from tailrace.doors.http.rest.kinds import LOCK_ENDED, NO_QUEUE
@@ -298,7 +299,8 @@ async def _settle(service: Service, call: Call, verb: str) -> Reply:
 async def _redirected(service: Service, call: Call, elsewhere: Elsewhere, target: str) -> Reply:
     endpoints = await service.upstream.endpoints(HTTP)
     address = endpoints.get(elsewhere.broker)
-    if address is None or elsewhere.broker == service.upstream.broker_id:
+    alive = [one.node_id for one in (await metadata(service.cluster)).brokers]
+    if address is None or elsewhere.broker not in alive or elsewhere.broker == service.upstream.broker_id:
         why = f"broker {elsewhere.broker} had the lock {call.path['lock']} and is gone; the message is delivered again"
         raise Problem(LOCK_ENDED, why)
     return Reply(status=307, headers={"location": f"//{address}{target}"})

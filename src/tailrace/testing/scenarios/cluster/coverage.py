@@ -47,6 +47,7 @@ class Coverage:
     full_disks: int = 0
     slow_syncs: int = 0
     flipped_bits: int = 0
+    scrubbed: int = 0  # of the flipped bits: found by the scrub, and repaired
     transfers: int = 0  # of leadership
     topics_created: int = 0
     topics_recreated: int = 0

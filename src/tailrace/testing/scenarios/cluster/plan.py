@@ -9,6 +9,7 @@ import random
 from typing import Final
 
 from tailrace.model.frozen import frozen
+from tailrace.model.limits import MiB
 from tailrace.model.settings import Fsync, Settings
 from tailrace.testing.simulation import Delay, Odds
 from tailrace.testing.simulation.randomness import random_stream
@@ -62,8 +63,11 @@ class Plan:
             fsync_interval_ms=200,
             log_segment_bytes=self.segment_bytes,
             log_checkpoint_interval_ms=min(self.checkpoint_ms, 300) if self.compacts else self.checkpoint_ms,
+            log_checkpoint_interval_bytes=MiB,
             log_cleaner_backoff_ms=250 if self.compacts else 15_000,
             log_retention_check_interval_ms=60_000,
+            log_scrub_enable=self.flips_bit,
+            log_scrub_interval_ms=1_000,
             auto_create_topics_enable=False,
             leader_imbalance_check_interval_seconds=self.leader_check_seconds,
             controller_quorum_fetch_timeout_ms=self.fetch_timeout_ms,

@@ -22,6 +22,7 @@ from tailrace.doors.kafka import open_door
 from tailrace.model.addresses import Address
 from tailrace.model.faults import StorageFailed, TopicExists
 from tailrace.model.ids import Id
+from tailrace.model.limits import MiB
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
 from tailrace.ports import Ports
@@ -188,6 +189,7 @@ class PowerCutScenario:
             log_segment_ms=choose([300, 604_800_000]),
             log_index_interval_bytes=choose([0, 500, 4096]),
             log_checkpoint_interval_ms=choose([100, 700, 60_000]),
+            log_checkpoint_interval_bytes=MiB,
             log_retention_check_interval_ms=choose([50, 400]),
             log_message_timestamp_type=choose(["CreateTime", "LogAppendTime"]),
         )

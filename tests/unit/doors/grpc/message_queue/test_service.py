@@ -216,5 +216,8 @@ async def test_a_gateway_serves_every_partition_and_stops_nothing(served: Served
     assert values(await stub.consume(0, 9, partition=2)) == ["x"]
     refused = await stub.call("Shutdown", stub.types.ShutdownRequest(broker_id="1"))
     assert "gateway" in refused.error_message
+    for name, address in (("1", "127.0.0.1:7999"), ("2", "")):
+        request = stub.types.BrokerAddressRequest(broker_id=name)
+        assert (await stub.call("GetBrokerAddress", request)).broker_address == address
     await served.upstream.close()
     served.upstream = broker

@@ -1,8 +1,11 @@
 """Flips a bit in a log on one machine's disk while its broker is down; `budget` says when that is allowed.
 
 Below the recorded checkpoint it is damage that the broker must detect at its start. Recovery checks the bytes of a
-segment just below the checkpoint, so the bit is flipped in the last batch there. The replica must neither vote nor
+segment just below the checkpoint, so the bit is flipped there, in the last batch. The replica must neither vote nor
 count towards a majority until it has refetched the log; other faults go on meanwhile.
+
+A bit further below is found by nobody but the scrub, as no client reads there again. No other fault is injected until
+it has found the damage and the replica is repaired, which must not take long (`Invariant.SCRUBBED`).
 
 Above the checkpoint recovery cannot tell a flipped bit from a torn tail: it cuts the log there. No other fault is
 injected until that machine has caught up.
@@ -21,6 +24,7 @@ from tailrace.testing.scenarios.cluster.invariants.observer import partitions_of
 from tailrace.testing.scenarios.cluster.plan import DATA_DIR
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation.disk import SimDisk
+from tailrace.testing.simulation.file_content import FileContent
 from tailrace.testing.simulation.process import SimProcess
 
 READER_NAME: Final = "damage"
@@ -38,6 +42,16 @@ class BatchLocation(NamedTuple):
 class Damage(NamedTuple):
     partition: Partition
     is_detectable: bool  # below the checkpoint; otherwise it looks like a torn tail
+    for_scrub: bool
+    batch: BatchLocation
+    bad: bytes  # the batch with the flipped bit
+
+
+def is_on_disk(server: Server, damage: Damage) -> bool:
+    """Whether the damaged batch is still where it was."""
+    path, position, size = damage.batch[:3]
+    content = server.machine.storage.tree.find(path)
+    return isinstance(content, FileContent) and bytes(content.visible[position : position + size]) == damage.bad
 
 
 def flip_bit_in_log(server: Server, rng: random.Random) -> Damage | None:
@@ -61,9 +75,16 @@ def flip_bit_in_log(server: Server, rng: random.Random) -> Damage | None:
         return None
     is_detectable = bool(below) and (not above or rng.random() < 0.5)
     batch = below[0] if is_detectable else rng.choice(above)
+    deep = [batch for batch in batches if batch.last < checkpoint][:-1]
+    for_scrub = bool(deep) and rng.random() < 0.5
+    if for_scrub:
+        batch, is_detectable = rng.choice(deep), True
     checked = [at for at in range(batch.size) if at not in UNCHECKED]
     storage.flip_bit(batch.path, batch.position + rng.choice(checked))
-    return Damage(partition, is_detectable)
+    content = storage.tree.find(batch.path)
+    assert isinstance(content, FileContent)
+    bad = bytes(content.visible[batch.position : batch.position + batch.size])
+    return Damage(partition, is_detectable, for_scrub, batch, bad)
 
 
 def _batches(server: Server, partition: Partition) -> list[BatchLocation]:

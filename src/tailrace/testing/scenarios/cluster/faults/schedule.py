@@ -11,8 +11,9 @@ from typing import Any, Final
 from tailrace.testing.scenarios.cluster.coverage import Coverage
 from tailrace.testing.scenarios.cluster.faults.budget import Budget
 from tailrace.testing.scenarios.cluster.faults.crashes import Crashes
-from tailrace.testing.scenarios.cluster.faults.disk_damage import flip_bit_in_log
+from tailrace.testing.scenarios.cluster.faults.disk_damage import Damage, flip_bit_in_log, is_on_disk
 from tailrace.testing.scenarios.cluster.faults.disturbances import Disturbances
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 from tailrace.testing.scenarios.cluster.invariants.observer import ClusterObserver
 from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.scenarios.cluster.server import Server
@@ -20,6 +21,7 @@ from tailrace.testing.simulation import World
 
 COMPLETE_MAX_SECONDS: Final = 10.0  # to wait for all replicas to be complete
 CHECK_SECONDS: Final = 0.05
+SCRUBBED_MAX_SECONDS: Final = 30.0  # until the scrub has found a flipped bit, and the replica is repaired
 NEVER: Final = float("inf")
 
 Fault = Callable[[], Coroutine[Any, Any, None]]
@@ -103,8 +105,20 @@ class FaultSchedule:
             self._observer.damaged[server.name, damage.partition.key] = None
         if not server.runs:
             self._in_background(server.start())
+        if damage is not None and damage.for_scrub:
+            await self._wait_until_repaired(server, damage)
         if damage is not None and not damage.is_detectable:
             await self._wait_until_complete()
+
+    async def _wait_until_repaired(self, server: Server, damage: Damage) -> None:
+        deadline = self._world.loop.time() + SCRUBBED_MAX_SECONDS
+        while is_on_disk(server, damage) or not self._budget.all_replicas_complete:
+            if self._world.loop.time() >= deadline:
+                raise InvariantViolated(
+                    Invariant.SCRUBBED, f"{damage.partition.name} on {server.name}: {damage.batch} is not repaired"
+                )
+            await asyncio.sleep(CHECK_SECONDS)
+        self._coverage.scrubbed += 1
 
     async def _wait_until_complete(self) -> bool:
         """Wait until every replica is complete; False if that takes too long."""

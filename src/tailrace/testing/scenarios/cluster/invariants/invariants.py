@@ -13,6 +13,7 @@ class Invariant(StrEnum):
     OWN_EPOCH = "a leader commits by counting replicas only entries of its own epoch"
     RISING = "monotonic high watermark and epochs"
     DAMAGED = "a damaged replica never leads with a damaged prefix"
+    SCRUBBED = "damage that nobody reads is found, and repaired while the broker runs"
     LATE_VOTE = "a late vote never reaches a recreated topic"
     STORED = "epoch and vote are on disk before any message carries them"
     ONE_VOTE = "one vote per epoch"
