@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from tailrace.broker.replication import session_partition
 from tailrace.log.compaction import cleaner, compaction, rewriting
 from tailrace.log.compaction.cleaner import Cleaner, Spans
 from tailrace.log.compaction.cleaner import _keyed as keyed_records
 from tailrace.log.compaction.key_map import KeyMap
 from tailrace.log.compaction.record_scan import Scan
+from tailrace.raft.tombstones import Serving
 from tailrace.records.header import BatchHeader
 from tests.simulation.planting import Mutant, replaced
 
@@ -25,6 +27,15 @@ def tombstones_removed_at_once() -> AbstractContextManager[None]:
         right(cleaning, log, session, throttle, last, upto, EVERYTHING, lambda: EVERYTHING)
 
     return replaced(compaction._Cleaning, "__init__", init)
+
+
+def nobody_begins_anew() -> AbstractContextManager[None]:
+    """A leader sends records to a replica below the horizon, which may lack tombstones that the leader has removed."""
+
+    def serving(*arguments: object) -> Serving:
+        return Serving.RECORDS
+
+    return replaced(session_partition, "serving", serving)
 
 
 def aborted_records_supersede() -> AbstractContextManager[None]:
@@ -79,6 +90,7 @@ def markers_removed_before_their_records() -> AbstractContextManager[None]:
 
 MUTANTS: tuple[Mutant, ...] = (
     tombstones_removed_at_once,
+    nobody_begins_anew,
     aborted_records_supersede,
     first_value_stays,
     tombstones_supersede_nothing,
