@@ -3,6 +3,7 @@
 import asyncio
 from bisect import insort
 from contextlib import AbstractContextManager
+from typing import Final
 
 from tailrace.broker.queues.dead_letters import DeadLetters
 from tailrace.broker.queues.led_share import LedShare
@@ -13,6 +14,8 @@ from tailrace.queues.runs import Run
 from tailrace.queues.share_partition import Acquired, DeliveryTurn, SharePartition, Write
 from tailrace.queues.state import DeliveryState, StateBatch
 from tests.simulation.planting import Mutant, replaced
+
+LATE_S: Final = 2.0  # a broker that writes a dead letter at once is hardly ever killed before it has
 
 
 def record_delivered_to_two_members() -> AbstractContextManager[None]:
@@ -65,8 +68,12 @@ def archived_before_its_dead_letter_is_written() -> AbstractContextManager[None]
     right = DeadLetters.write
     kept: list[asyncio.Future[None]] = []  # or they would be collected at any time
 
+    async def write_late(letters: DeadLetters, *arguments: object) -> None:
+        await asyncio.sleep(LATE_S)
+        await right(letters, *arguments)  # type: ignore[arg-type]
+
     async def write(letters: DeadLetters, *arguments: object) -> None:
-        writing = asyncio.ensure_future(right(letters, *arguments))  # type: ignore[arg-type]
+        writing = asyncio.ensure_future(write_late(letters, *arguments))
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())
         kept.append(writing)
 
