@@ -39,6 +39,8 @@ class Serving(Enum):
 def serving(leadership: Leadership, replica: Voter, end: int, horizon: int, own_durable: int) -> Serving:
     """What a replica with this log end gets."""
     tracker = leadership.trackers.get(replica)
+    if tracker is not None and tracker.is_empty and tracker.end == end:
+        tracker.granted = True  # its grant may have ended while it waited; it need not begin anew once more
     if end >= horizon or (tracker is not None and tracker.granted):
         return Serving.RECORDS
     does_not_count = tracker is not None and not tracker.counts

@@ -38,6 +38,11 @@ class Tracker:
         return self.durable >= 0 or self.end < 0
 
     @property
+    def is_empty(self) -> bool:
+        """Whether its log has no entries."""
+        return self.end >= 0 and self.last_epoch < 0
+
+    @property
     def seen(self) -> float:
         return self.fetched if self.pulse is None else max(self.fetched, self.pulse.at)
 

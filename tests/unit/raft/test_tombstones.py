@@ -64,6 +64,15 @@ def test_a_replica_below_the_horizon_begins_anew() -> None:
     assert serving(led, C, 199, 301, 1_000) is Serving.BEGIN_ANEW, "it fell back: what it had may be gone here"
 
 
+def test_a_replica_with_an_empty_log_need_not_begin_anew_when_its_grant_has_ended() -> None:
+    led = leadership()
+    fetch(led, B, 900)
+    fetch(led, C, 0, last=-1)
+    assert removable(led, 301, now=100.0 + AWAY_S + 1, away_s=AWAY_S) == 301, "it was away for too long"
+    assert serving(led, C, 0, 301, 1_000) is Serving.RECORDS
+    assert removable(led, 301, now=100.0, away_s=AWAY_S) == 0
+
+
 def test_a_grant_ends_with_the_leadership_and_when_the_logs_diverge() -> None:
     led = leadership()
     fetch(led, B, 900)

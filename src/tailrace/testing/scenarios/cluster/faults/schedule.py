@@ -14,7 +14,7 @@ from tailrace.testing.scenarios.cluster.faults.crashes import Crashes
 from tailrace.testing.scenarios.cluster.faults.disk_damage import Damage, flip_bit_in_log, is_on_disk
 from tailrace.testing.scenarios.cluster.faults.disturbances import Disturbances
 from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
-from tailrace.testing.scenarios.cluster.invariants.observer import ClusterObserver
+from tailrace.testing.scenarios.cluster.invariants.observer import ClusterObserver, partitions_of
 from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import World
@@ -112,13 +112,20 @@ class FaultSchedule:
 
     async def _wait_until_repaired(self, server: Server, damage: Damage) -> None:
         deadline = self._world.loop.time() + SCRUBBED_MAX_SECONDS
-        while is_on_disk(server, damage) or not self._budget.all_replicas_complete:
+        while is_on_disk(server, damage) or not self._votes(server, damage):
             if self._world.loop.time() >= deadline:
                 raise InvariantViolated(
                     Invariant.SCRUBBED, f"{damage.partition.name} on {server.name}: {damage.batch} is not repaired"
                 )
             await asyncio.sleep(CHECK_SECONDS)
         self._coverage.scrubbed += 1
+
+    def _votes(self, server: Server, damage: Damage) -> bool:
+        """Whether the damaged replica is whole again. All replicas are hardly ever complete while clients write."""
+        return server.serves and any(
+            one.key == damage.partition.key and one.log.damage is None and one.replica.may_vote
+            for one in partitions_of(server)
+        )
 
     async def _wait_until_complete(self) -> bool:
         """Wait until every replica is complete; False if that takes too long."""
