@@ -15,7 +15,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -23,13 +23,13 @@ from rich.console import Console
 
 from tailrace.testing import Broker
 from tests.fuzz import target
+from tests.fuzz.hostile_sender import ANSWER_MAX_S, HostileSender
 from tests.fuzz.http_rest import wrong_request
 
 MiB: Final = 1024 * 1024
 VOLLEY_MAX: Final = 40
 REST_SHARE: Final = 0.5  # of whole requests
 BROKEN_SHARE: Final = 0.7  # of connections
-ANSWER_MAX_S: Final = 60.0
 GROWTH_MAX_BYTES: Final = 96 * MiB
 PEAK_MAX_BYTES: Final = 512 * MiB
 PAUSE_S: Final = 0.02  # of the good client, between two rounds
@@ -157,33 +157,17 @@ async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return int(head[9:12]), await reader.readexactly(length)
 
 
-class Sender:
+class Sender(HostileSender):
     def __init__(self, port: int, seed: int, outcome: Outcome, wanted: int) -> None:
-        self._port = port
-        self._chance = random.Random(seed)
+        super().__init__(port, seed, outcome, wanted, BROKEN_SHARE)
         self._outcome = outcome
-        self._wanted = wanted  # requests of all senders together
 
-    async def run(self) -> None:
-        while self._outcome.requests < self._wanted:
-            streams = await asyncio.open_connection("127.0.0.1", self._port)
-            try:
-                async with asyncio.timeout(ANSWER_MAX_S):
-                    if self._chance.random() < BROKEN_SHARE:
-                        await self._break(*streams)
-                    else:
-                        for _ in range(self._chance.randint(1, 5)):
-                            await self._volley(*streams)
-            except TimeoutError:
-                self._outcome.findings.append(f"no answer within {ANSWER_MAX_S:g} s")
-            except (asyncio.IncompleteReadError, ConnectionError) as error:
-                self._outcome.findings.append(f"a connection with whole requests was closed: {error!r}")
-            finally:
-                streams[1].close()
+    def broken_bytes(self) -> bytes:
+        return broken_bytes(self._chance)
 
-    async def _volley(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def volley(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         shots = [whole_shot(self._chance) for _ in range(self._chance.randint(1, VOLLEY_MAX))]
-        sending = asyncio.ensure_future(self._send(writer, b"".join(shot.data for shot in shots)))
+        sending = asyncio.ensure_future(self.send(writer, b"".join(shot.data for shot in shots)))
         for shot in shots:
             status, _ = await read_answer(reader)
             self._outcome.requests += 1
@@ -191,27 +175,6 @@ class Sender:
             if status not in shot.allowed:
                 self._outcome.findings.append(f"status {status} for {shot.data[:300]!r}")
         await sending
-
-    async def _send(self, writer: asyncio.StreamWriter, data: bytes) -> None:
-        """In pieces, wherever they end."""
-        at = 0
-        while at < len(data):
-            size = self._chance.choice((1, 7, 100, 5000, 100_000))
-            writer.write(data[at : at + size])
-            await writer.drain()
-            at += size
-
-    async def _break(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._outcome.requests += 1
-        self._outcome.broken += 1
-        with suppress(ConnectionError):
-            writer.write(broken_bytes(self._chance))
-            await writer.drain()
-            if self._chance.random() < 0.5:
-                writer.write_eof()
-                await reader.read()  # the server lets go
-            else:
-                writer.transport.abort()
 
 
 class Good:
