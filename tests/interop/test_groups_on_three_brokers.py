@@ -54,15 +54,15 @@ def kill_coordinator(client: Client, topic: str, group: str, bench: Client, clus
     with client.member(topic, group, strategy) as first, client.member(topic, group, strategy) as second:
         soon(lambda: shared(first, second))
         soon(lambda: bench.committed(group, topic) == dict.fromkeys(everything, 10))
-        leaders = bench.describe_topic(OFFSETS_TOPIC).leaders
-        coordinator = leaders[partition_of(group, len(leaders))]
+        partition = partition_of(group, len(bench.describe_topic(OFFSETS_TOPIC).leaders))
+        coordinator = cluster.leader_of(OFFSETS_TOPIC, partition)
         cluster.kill(coordinator)
         try:
             fill(bench, topic, 10)
             soon(lambda: len(dict.fromkeys(read(first, second))) == 20 * PARTITIONS)
             last = dict(read(first, second))
-            # librdkafka's admin client waits for a coordinator that was named to it, even for one that is dead.
-            soon(lambda: bench.describe_topic(OFFSETS_TOPIC).leaders[partition_of(group, len(leaders))] != coordinator)
+            # librdkafka's admin client waits for a coordinator or controller that was named to it, even for a dead one.
+            soon(lambda: cluster.leader_of(OFFSETS_TOPIC, partition) != coordinator)
             soon(
                 lambda: all(at > last[one] for one, at in Confluent(cluster.bootstrap).committed(group, topic).items())
             )
