@@ -7,6 +7,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,7 +19,7 @@ from benchmarks.cases import Start
 from benchmarks.cases.bulk import bulk
 from benchmarks.cases.dmqp import dmqp
 from benchmarks.cases.failover import failover
-from benchmarks.cases.footprint import footprint
+from benchmarks.cases.footprint import door_footprint, footprint
 from benchmarks.cases.groups import groups
 from benchmarks.cases.grpc import grpc
 from benchmarks.cases.http import http_queue, http_rest
@@ -31,7 +32,9 @@ from benchmarks.cases.spark import spark
 from benchmarks.cases.steady import steady
 from benchmarks.cases.tls import tls
 from benchmarks.cases.transactions import transactions
+from benchmarks.door_servers import ServeDoors, at_gateway, in_broker
 from benchmarks.machine import machine_outcomes, scratch
+from benchmarks.ours import Fsync
 from benchmarks.outcomes import Outcome
 from benchmarks.processes import Server
 
@@ -40,6 +43,22 @@ Case = Callable[[Start, Path], Iterator[Outcome]]
 
 def machine(_: Start, folder: Path) -> Iterator[Outcome]:
     yield from machine_outcomes(folder)
+
+
+def door_cases(prefix: str, serve: ServeDoors) -> dict[str, Case]:
+    """One for each door and value of fsync."""
+    doors = {"http": http_queue, "rest": http_rest, "grpc": grpc, "dmqp": dmqp}
+    fsyncs: tuple[tuple[str, Fsync], ...] = (("", "never"), ("-always", "always"))
+
+    def named(case: Callable[..., Iterator[Outcome]], start: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
+        for one in case(start, folder, fsync, serve):
+            yield replace(one, name=f"{prefix.replace('-', ', ')}{one.name}")
+
+    return {
+        f"{prefix}{name}{suffix}": partial(named, case, fsync=fsync)
+        for name, case in doors.items()
+        for suffix, fsync in fsyncs
+    }
 
 
 CASES: Final[dict[str, Case]] = {
@@ -55,8 +74,6 @@ CASES: Final[dict[str, Case]] = {
     "transactions-always": partial(transactions, fsync="always"),
     "queues": partial(queues, fsync="never"),
     "queues-always": partial(queues, fsync="always"),
-    "dmqp": partial(dmqp, fsync="never"),
-    "dmqp-always": partial(dmqp, fsync="always"),
     "footprint": footprint,
     "spark": spark,
 }
@@ -65,13 +82,10 @@ CLUSTER_CASES: Final[dict[str, Case]] = {  # these always start our brokers, wit
     "replicated-always": partial(replicated, fsync="always"),
     "nearest": nearest,
     "tls": tls,
-    "http": partial(http_queue, fsync="never"),
-    "http-always": partial(http_queue, fsync="always"),
-    "grpc": partial(grpc, fsync="never"),
-    "grpc-always": partial(grpc, fsync="always"),
-    "rest": partial(http_rest, fsync="never"),
-    "rest-always": partial(http_rest, fsync="always"),
     "many": many_partitions,
+    "doors": door_footprint,
+    **door_cases("", in_broker),
+    **door_cases("gateway-", at_gateway),
     "failover": failover,
 }
 

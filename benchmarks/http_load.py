@@ -18,7 +18,7 @@ class HttpWork:
     pid: int  # of the server
     method: str
     path: str
-    body: str
+    bodies: tuple[str, ...]  # connections take them in turn
     requests: int
     connections: int
 
@@ -67,26 +67,29 @@ class Connection(asyncio.Protocol):
 
 
 async def run(work: HttpWork) -> HttpRun:
-    body = work.body.encode()
-    head = f"{work.method} {work.path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    request = head.encode() + b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+    head = f"{work.method} {work.path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n".encode()
+    bodies = [body.encode() for body in work.bodies]
+    requests = [head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies]
     loop = asyncio.get_running_loop()
     connections = [
         (await loop.create_connection(Connection, "127.0.0.1", work.port))[1] for _ in range(work.connections)
     ]
     took: list[float] = []
 
-    async def send(connection: Connection, count: int) -> None:
+    async def send(number: int, connection: Connection, count: int) -> None:
+        request = requests[number % len(requests)]
         for _ in range(count):
             began = time.perf_counter()
             await connection.ask(request)
             took.append(time.perf_counter() - began)
 
     each = work.requests // work.connections
-    await asyncio.gather(*(send(one, max(1, int(each * WARM_UP_SHARE))) for one in connections))
+    await asyncio.gather(
+        *(send(number, one, max(1, int(each * WARM_UP_SHARE))) for number, one in enumerate(connections))
+    )
     took.clear()
     cpu, began = cpu_seconds(work.pid), time.perf_counter()
-    await asyncio.gather(*(send(one, each) for one in connections))
+    await asyncio.gather(*(send(number, one, each) for number, one in enumerate(connections)))
     seconds, used = time.perf_counter() - began, cpu_seconds(work.pid) - cpu
     p99_ms = sorted(took)[int(0.99 * len(took))] * 1000
     return HttpRun(requests=len(took), seconds=seconds, cpu_seconds=max(used, 0.01), p99_ms=p99_ms)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,12 +19,13 @@ READY_WORD: Final = "ready "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A running server: its address and process id."""
+    """A running server: its first address and its process id."""
 
     name: str
     host: str
     port: int
     pid: int
+    endpoints: Mapping[str, str] = field(default_factory=dict)  # HOST:PORT of each listener
 
 
 class DidNotStart(Exception):
@@ -61,24 +62,23 @@ def children(pid: int) -> list[int]:
 
 @contextmanager
 def serving(name: str, command: list[str], *, log: Path) -> Iterator[Server]:
-    """Run a server that prints `ready NAME=HOST:PORT`, with its log in `log`; stop it at the end."""
+    """Run a server that prints `ready NAME=HOST:PORT …`, with its log in `log`; stop it at the end."""
     with log.open("ab") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     try:
         assert process.stdout is not None
-        host, port = read_address(process.stdout.readline(), name, log)
-        yield Server(name=name, host=host, port=port, pid=process.pid)
+        endpoints = read_endpoints(process.stdout.readline(), name, log)
+        host, _, port = next(iter(endpoints.values())).rpartition(":")
+        yield Server(name=name, host=host, port=int(port), pid=process.pid, endpoints=endpoints)
     finally:
         stop(process)
 
 
-def read_address(line: str, name: str, log: Path) -> tuple[str, int]:
+def read_endpoints(line: str, name: str, log: Path) -> dict[str, str]:
     if not line.startswith(READY_WORD):
         tail = "\n".join(log.read_text().splitlines()[-10:])
         raise DidNotStart(f"{name} did not start: {line.strip() or 'the process ended'}\n{tail}")
-    address = line.split()[1].partition("=")[2]
-    host, _, port = address.rpartition(":")
-    return host, int(port)
+    return dict(word.split("=", 1) for word in line.split()[1:])
 
 
 def stop(process: "subprocess.Popen[Any]") -> None:

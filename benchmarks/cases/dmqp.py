@@ -10,9 +10,9 @@ from typing import Final
 
 from benchmarks.cases import Start
 from benchmarks.dmqp_load import Kind, Measured, measured
+from benchmarks.door_servers import DoorServer, ServeDoors
 from benchmarks.ours import Fsync
 from benchmarks.outcomes import Outcome, Threshold
-from tailrace.testing import Broker
 
 ROUNDS: Final = 3
 PIPELINED_AT_LEAST: Final = 15_000  # PUSHes per second over one connection, with fsync never
@@ -44,10 +44,10 @@ SHAPES: Final = (
 )
 
 
-def dmqp(_: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
+def dmqp(_: Start, folder: Path, fsync: Fsync, serve: ServeDoors) -> Iterator[Outcome]:
     with (
-        Broker(data_dir=folder / "plain", fsync=fsync, dmqp_port=0, dmqp_security_protocol="PLAINTEXT") as plain,
-        Broker(data_dir=folder / "tls", fsync=fsync, dmqp_port=0) as secured,
+        serve(folder / "plain", fsync, dmqp_port=0, dmqp_security_protocol="PLAINTEXT") as plain,
+        serve(folder / "tls", fsync, dmqp_port=0) as secured,
     ):
         for shape in SHAPES:
             rounds = [one_run(secured if shape.secure else plain, shape) for _ in range(ROUNDS)]
@@ -62,19 +62,18 @@ def dmqp(_: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
             )
             for figure, unit, values in (
                 ("p99", "ms", tuple(one.p99_ms for one in rounds)),
-                ("broker's CPU", "µs/request", tuple(one.cpu_microseconds for one in rounds)),
+                ("server's CPU", "µs/request", tuple(one.cpu_microseconds for one in rounds)),
             ):
                 yield Outcome(name=f"{shape.name}, {figure}", fsync=fsync, acks="all", unit=unit, rounds=values)
 
 
-def one_run(broker: Broker, shape: Shape) -> Measured:
-    certificate = str(broker.data_dir / "dmqp-certificate.pem") if shape.secure else ""
+def one_run(server: DoorServer, shape: Shape) -> Measured:
     return measured(
         kind=shape.kind,
-        port=broker.port_of("dmqp"),
-        pid=broker.pid,
+        port=server.port_of("dmqp"),
+        pid=server.pid,
         requests=shape.requests,
         connections=shape.connections,
         under_way=shape.under_way,
-        certificate=certificate,
+        certificate=server.certificate if shape.secure else "",
     )

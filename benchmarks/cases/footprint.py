@@ -1,4 +1,4 @@
-"""The footprint of a broker: time to start, memory when idle, open connections."""
+"""The footprint of a broker: time to start, memory when idle, open connections; and what its doors add."""
 
 import resource
 import struct
@@ -13,6 +13,7 @@ from benchmarks import frames
 from benchmarks.batches import random_batch
 from benchmarks.cases import Start
 from benchmarks.connection import Connection, Refused, create_topic
+from benchmarks.door_servers import DOOR_PORTS, in_broker
 from benchmarks.ours import Fsync
 from benchmarks.outcomes import Outcome, Threshold
 from benchmarks.processes import Server, resident_bytes
@@ -47,6 +48,31 @@ def footprint(start: Start, folder: Path) -> Iterator[Outcome]:
             threshold=Threshold(of="value", at_most=60),
         )
         yield from held(broker)
+
+
+def door_footprint(_: Start, folder: Path) -> Iterator[Outcome]:
+    """A broker with all doors open, beside one with Kafka's alone; each goes first in turn."""
+    kinds: dict[bool, dict[str, object]] = {False: {}, True: dict.fromkeys(DOOR_PORTS, 0)}
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    resident: dict[bool, list[float]] = {False: [], True: []}
+    for number in range(STARTS):
+        for has_doors in (number % 2 == 0, number % 2 == 1):
+            with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as fresh:
+                began = time.perf_counter()
+                with in_broker(Path(fresh), FSYNC, **kinds[has_doors]) as server:
+                    seconds[has_doors].append(time.perf_counter() - began)
+                    time.sleep(SETTLE_SECONDS)
+                    resident[has_doors].append(resident_bytes(server.pid) / MiB)
+    for name, unit, figures in (("process start to ready", "s", seconds), ("resident when idle", "MB", resident)):
+        yield Outcome(
+            name=f"{name}, all doors open; beside Kafka's alone",
+            fsync=FSYNC,
+            acks="all",
+            unit=unit,
+            rounds=tuple(figures[True]),
+            beside="one",
+            beside_rounds=tuple(figures[False]),
+        )
 
 
 def seconds_to_first_answer(start: Start, folder: Path) -> float:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.cases import Start
+from benchmarks.door_servers import DoorServer, ServeDoors
 from benchmarks.grpc_load import GrpcRun, GrpcWork, make_topic, measured
 from benchmarks.ours import Fsync
 from benchmarks.outcomes import Outcome, Threshold
-from tailrace.testing import Broker
 
 ROUNDS: Final = 3
 BATCH: Final = 100
@@ -21,28 +21,28 @@ BATCHES_WANTED: Final = 100_000  # messages for each second of the server's proc
 ORIGINAL_BEST: Final = 2_149
 
 
-def grpc(_: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
-    with Broker(data_dir=folder / "data", fsync=fsync, grpc_port=0) as broker:
-        make_topic(broker.endpoints["grpc"], "bench", PARTITIONS)
+def grpc(_: Start, folder: Path, fsync: Fsync, serve: ServeDoors) -> Iterator[Outcome]:
+    with serve(folder, fsync, grpc_port=0) as server:
+        make_topic(server.endpoints["grpc"], "bench", PARTITIONS)
         share = 1.0 if fsync == "never" else 0.25
         for clients in CLIENTS:
-            runs = run_all(broker, "produce", clients, BATCH, int(2_000 * share))
+            runs = run_all(server, "produce", clients, BATCH, int(2_000 * share))
             yield from outcomes(f"gRPC: produce batches of {BATCH}, {named(clients)}", fsync, runs, BATCH)
         for clients in (1, 16):
-            runs = run_all(broker, "produce", clients, 1, int(4_000 * share))
+            runs = run_all(server, "produce", clients, 1, int(4_000 * share))
             yield from outcomes(f"gRPC: produce single messages, {named(clients)}", fsync, runs, 1)
         for clients in CLIENTS:
-            runs = run_all(broker, "stream", clients, BATCH, int(2_000 * share))
+            runs = run_all(server, "stream", clients, BATCH, int(2_000 * share))
             yield from outcomes(f"gRPC: produce streams of {BATCH}, {named(clients)}", fsync, runs, BATCH)
         for clients in CLIENTS:
-            runs = run_all(broker, "consume", clients, BATCH, int(1_000 * share))
+            runs = run_all(server, "consume", clients, BATCH, int(1_000 * share))
             yield from outcomes(f"gRPC: consume batches of {BATCH}, {named(clients)}", fsync, runs, 0)
 
 
-def run_all(broker: Broker, does: str, clients: int, batch: int, calls: int) -> list[GrpcRun]:
+def run_all(server: DoorServer, does: str, clients: int, batch: int, calls: int) -> list[GrpcRun]:
     work = GrpcWork(
-        address=broker.endpoints["grpc"],
-        pid=broker.pid,
+        address=server.endpoints["grpc"],
+        pid=server.pid,
         does=does,  # type: ignore[arg-type]
         topic="bench",
         partitions=PARTITIONS,

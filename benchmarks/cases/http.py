@@ -2,50 +2,54 @@
 
 import http.client
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.cases import Start
+from benchmarks.door_servers import DoorServer, ServeDoors
 from benchmarks.http_load import HttpRun, HttpWork, measured
 from benchmarks.ours import Fsync
 from benchmarks.outcomes import Outcome, Threshold
-from tailrace.testing import Broker
 
 ROUNDS: Final = 3
 MESSAGE: Final = "x" * 100
 SENT: Final = {1: 2_000, 100: 20_000}  # requests by connections
-TAKEN: Final = 1_000
+TAKEN: Final = {1: 1_000, 100: 3_000}
 WRITTEN: Final = {1: {1: 2_000, 100: 20_000}, 100: {1: 300, 100: 2_000}}  # requests by records and connections
 
 
-def http_queue(_: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
-    with Broker(data_dir=folder / "data", fsync=fsync, http_port=0) as broker:
-        port = broker.port_of("http")
+def http_queue(_: Start, folder: Path, fsync: Fsync, serve: ServeDoors) -> Iterator[Outcome]:
+    with serve(folder, fsync, http_port=0) as server:
+        port = server.port_of("http")
         producer = ask(port, "/producer/register", {"topic": "bench"})["producer_id"]
         sent = {"topic": "bench", "producer_id": producer, "message": MESSAGE}
         for connections, requests in SENT.items():
             wanted = 5_000 if fsync == "never" and connections > 1 else None
             share = requests if fsync == "never" else requests // 4
             runs = [
-                run(broker, "POST", "/producer/produce", sent, share, connections=connections) for _ in range(ROUNDS)
+                run(server, "POST", "/producer/produce", [sent], share, connections=connections) for _ in range(ROUNDS)
             ]
             yield from outcomes(f"HTTP: send single messages, {named(connections)}", fsync, runs, wanted)
-        consumer = ask(port, "/consumer/register", {"topic": "bench"})["consumer_id"]
-        taken = {"topic": "bench", "consumer_id": consumer}
-        runs = [run(broker, "GET", "/consumer/consume", taken, TAKEN, connections=1) for _ in range(ROUNDS)]
-        yield from outcomes("HTTP: take single messages, 1 connection", fsync, runs, None)
+        for connections, requests in TAKEN.items():
+            consumers = [ask(port, "/consumer/register", {"topic": "bench"})["consumer_id"] for _ in range(connections)]
+            taken = [{"topic": "bench", "consumer_id": consumer} for consumer in consumers]
+            runs = [
+                run(server, "GET", "/consumer/consume", taken, requests, connections=connections) for _ in range(ROUNDS)
+            ]
+            of_each = "" if connections == 1 else " with a consumer each"
+            yield from outcomes(f"HTTP: take single messages, {named(connections)}{of_each}", fsync, runs, None)
 
 
-def http_rest(_: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
-    with Broker(data_dir=folder / "data", fsync=fsync, http_port=0) as broker:
-        ask(broker.port_of("http"), "/v1/topics", {"name": "bench", "partitions": 1})
+def http_rest(_: Start, folder: Path, fsync: Fsync, serve: ServeDoors) -> Iterator[Outcome]:
+    with serve(folder, fsync, http_port=0) as server:
+        ask(server.port_of("http"), "/v1/topics", {"name": "bench", "partitions": 1})
         for records, sizes in WRITTEN.items():
             body = {"records": [{"value": MESSAGE}] * records}
             for connections, requests in sizes.items():
                 share = requests if fsync == "never" else requests // 4
                 path = "/v1/topics/bench/records"
-                runs = [run(broker, "POST", path, body, share, connections=connections) for _ in range(ROUNDS)]
+                runs = [run(server, "POST", path, [body], share, connections=connections) for _ in range(ROUNDS)]
                 wanted = 5_000 if fsync == "never" and connections > 1 and records == 1 else None
                 what = "single records" if records == 1 else f"{records} records a request"
                 yield from outcomes(f"REST: write {what}, {named(connections)}", fsync, runs, wanted)
@@ -57,14 +61,16 @@ def ask(port: int, path: str, given: dict[str, Any]) -> Any:
     return json.loads(connection.getresponse().read())
 
 
-def run(broker: Broker, method: str, path: str, given: dict[str, Any], requests: int, *, connections: int) -> HttpRun:
+def run(
+    server: DoorServer, method: str, path: str, given: Sequence[Any], requests: int, *, connections: int
+) -> HttpRun:
     return measured(
         HttpWork(
-            port=broker.port_of("http"),
-            pid=broker.pid,
+            port=server.port_of("http"),
+            pid=server.pid,
             method=method,
             path=path,
-            body=json.dumps(given),
+            bodies=tuple(map(json.dumps, given)),
             requests=requests,
             connections=connections,
         )
