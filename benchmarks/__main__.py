@@ -112,17 +112,18 @@ def run(names: list[str], start: Start) -> list[Outcome]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     every = [*CASES, *CLUSTER_CASES]
-    parser.add_argument("cases", nargs="*", help=f"run only these, without writing files: {', '.join(every)}")
+    parser.add_argument("cases", nargs="*", help=f"run only these: {', '.join(every)}")
     parser.add_argument("--kafka", action="store_true", help="measure Apache Kafka instead, without writing files")
+    parser.add_argument("--write", action="store_true", help="put what named cases measure into the files, too")
     given = parser.parse_args()
     if unknown := [name for name in given.cases if name not in every]:
         parser.error(f"no such case: {', '.join(unknown)}")
     by_default = list(CASES) if given.kafka else every
     found = run(given.cases or by_default, start_kafka if given.kafka else ours.broker)
     tables.show(found, title="Tailrace against the floor, and three brokers against one", beside="beside")
-    if not given.cases and not given.kafka:
-        outcomes.write(found, "bench.jsonl")
-        tables.put_into_readme(found, marker="bench", beside="beside")
+    if (given.write or not given.cases) and not given.kafka:
+        lines = outcomes.write(found, "bench.jsonl", keeps_others=bool(given.cases))
+        tables.put_into_readme(lines, marker="bench", beside="beside")
     return 1 if outcomes.missed(found) else 0
 
 

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any, Final, Literal, TypeVar
 
 T = TypeVar("T")
+Line = dict[str, Any]  # an outcome as JSON
 
 RESULTS: Final = Path(__file__).parent / "results"
 
@@ -68,8 +70,8 @@ class Outcome:
         figure = self.value if self.threshold.of == "value" else self.ratio
         return figure is not None and self.threshold.met(figure)
 
-    def as_json(self) -> dict[str, Any]:
-        line: dict[str, Any] = {"name": self.name, "fsync": self.fsync, "acks": self.acks}
+    def as_json(self) -> Line:
+        line: Line = {"name": self.name, "fsync": self.fsync, "acks": self.acks}
         line |= {"value": brief(self.value), "unit": self.unit, "rounds": [brief(one) for one in self.rounds]}
         if self.beside is not None and self.other is not None and self.ratio is not None:
             line |= {self.beside: brief(self.other), f"{self.beside}_rounds": list(map(brief, self.beside_rounds))}
@@ -91,11 +93,21 @@ def acks_name(acks: int) -> str:
     return "all" if acks == -1 else str(acks)
 
 
-def write(outcomes: Iterable[Outcome], file_name: str) -> None:
-    """Write one JSON object per line, replacing the file of the previous run."""
+def write(outcomes: Iterable[Outcome], file_name: str, *, keeps_others: bool) -> list[Line]:
+    """Write one JSON object per line, with its date; all lines of the file. `keeps_others`: replace only the lines with
+    the same names, which a run of some cases does."""
     RESULTS.mkdir(exist_ok=True)
-    lines = (json.dumps(outcome.as_json(), ensure_ascii=False) + "\n" for outcome in outcomes)
-    (RESULTS / file_name).write_text("".join(lines))
+    file = RESULTS / file_name
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
+    new = [outcome.as_json() | {"measured": today} for outcome in outcomes]
+    old = [json.loads(line) for line in file.read_text().splitlines()] if keeps_others and file.exists() else []
+    lines = list(({_key(line): line for line in old} | {_key(line): line for line in new}).values())
+    file.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    return lines
+
+
+def _key(line: Line) -> tuple[str, ...]:
+    return line["name"], line["fsync"], line["acks"], line["unit"]
 
 
 def missed(outcomes: Sequence[Outcome]) -> list[Outcome]:

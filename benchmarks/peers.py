@@ -155,7 +155,8 @@ def main() -> int:
         prog="python -m benchmarks.peers", description="Compare our broker with Apache Kafka, RabbitMQ and NATS."
     )
     every = [*ALONE, clusters.NAME, *queue_contests.PEERS, *spark_contests.CONTESTS]
-    parser.add_argument("contests", nargs="*", help=f"run only these, without writing files: {', '.join(every)}")
+    parser.add_argument("contests", nargs="*", help=f"run only these: {', '.join(every)}")
+    parser.add_argument("--write", action="store_true", help="put what named contests measure into the files, too")
     given = parser.parse_args()
     if unknown := [name for name in given.contests if name not in every]:
         parser.error(f"no such contest: {', '.join(unknown)}")
@@ -170,9 +171,9 @@ def main() -> int:
     for outcome in found:
         print(json.dumps(outcome.as_json(), ensure_ascii=False))
     tables.show(found, title=f"Tailrace against Apache Kafka {kafka.VERSION}", beside="kafka")
-    if not given.contests:
-        outcomes.write(found, "peers.jsonl")
-        tables.put_into_readme(found, marker="peers", beside="Kafka")
+    if given.write or not given.contests:
+        lines = outcomes.write(found, "peers.jsonl", keeps_others=bool(given.contests))
+        tables.put_into_readme(lines, marker="peers", beside="Kafka")
     return 1 if outcomes.missed(found) else 0
 
 

@@ -2,32 +2,32 @@
 
 import platform
 import sys
+from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.outcomes import Outcome
+from benchmarks.outcomes import Line, Outcome
 
 README: Final = Path(__file__).parent / "README.md"
 PIPED_WIDTH_CHARS: Final = 140  # rich assumes 80 without a terminal
 VERDICTS: Final = {True: "yes", False: "MISSED", None: ""}
 
 
-def cells(outcome: Outcome) -> tuple[str, ...]:
-    other, ratio = outcome.other, outcome.ratio
+def cells(line: Line) -> tuple[str, ...]:
+    other = next((line[kind] for kind in ("floor", "one", "peer") if kind in line), None)
     return (
-        outcome.name,
-        outcome.fsync,
-        outcome.acks,
-        f"{figure(outcome.value)} {outcome.unit}",
+        line["name"],
+        line["fsync"],
+        line["acks"],
+        f"{figure(line['value'])} {line['unit']}",
         "" if other is None else figure(other),
-        "" if ratio is None else f"{ratio:.2f} x",
-        str(outcome.threshold or ""),
-        VERDICTS[outcome.ok],
+        "" if other is None else f"{line['ratio']:.2f} x",
+        line["threshold"] or "",
+        VERDICTS[line["ok"]],
     )
 
 
@@ -44,21 +44,26 @@ def show(outcomes: Sequence[Outcome], *, title: str, beside: str) -> None:
     for head in heads(beside):
         table.add_column(head, justify="left" if head in ("case", "fsync", "acks", "met") else "right")
     for outcome in outcomes:
-        table.add_row(*cells(outcome), style="red" if outcome.ok is False else None)
+        table.add_row(*cells(outcome.as_json()), style="red" if outcome.ok is False else None)
     Console(stderr=True, width=None if sys.stderr.isatty() else PIPED_WIDTH_CHARS).print(table)
 
 
-def put_into_readme(outcomes: Sequence[Outcome], *, marker: str, beside: str) -> None:
+def put_into_readme(lines: Sequence[Line], *, marker: str, beside: str) -> None:
     """Replace the text between `<!-- MARKER:begin -->` and `<!-- MARKER:end -->`."""
     begin, end = f"<!-- {marker}:begin -->\n", f"<!-- {marker}:end -->"
     before, _, rest = README.read_text().partition(begin)
     _, found, after = rest.partition(end)
     if not found:
         raise ValueError(f"{README} has no markers {begin.strip()} and {end}")
-    README.write_text(before + begin + markdown(outcomes, beside) + found + after)
+    README.write_text(before + begin + markdown(lines, beside) + found + after)
 
 
-def markdown(outcomes: Sequence[Outcome], beside: str) -> str:
-    rows = [heads(beside), ("---", "---", "---", "---:", "---:", "---:", "---:", "---"), *map(cells, outcomes)]
-    made = f"Measured on {datetime.now(UTC):%Y-%m-%d}, {platform.system()}, Python {platform.python_version()}.\n\n"
+def markdown(lines: Sequence[Line], beside: str) -> str:
+    days = sorted({line["measured"] for line in lines})
+    last = days[-1]
+    older = Counter(line["measured"] for line in lines if line["measured"] != last)
+    made = f"Measured on {last}, {platform.system()}, Python {platform.python_version()}"
+    made += "".join(f"; {count} lines on {day}" for day, count in sorted(older.items())) + ".\n\n"
+    rows = [(*heads(beside), "measured"), ("---", "---", "---", "---:", "---:", "---:", "---:", "---", "---")]
+    rows += [(*cells(line), line["measured"]) for line in lines]
     return made + "".join(f"| {' | '.join(row)} |\n" for row in rows)
