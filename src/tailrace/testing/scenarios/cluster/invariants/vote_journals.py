@@ -28,18 +28,17 @@ class VoteJournalReader:
     def forget(self) -> None:
         """Start over, because the journal may have lost entries that were not synced, and that no message carried."""
         self._votes.clear()
-        self._read_to = 0
-        self._last = b""
+        self._read = bytearray()
 
     def read_on(self, content: bytes | bytearray, owner: str) -> list[tuple[Epoch, bytes]]:
         """The votes that were added since the last call; a second vote in an epoch raises."""
-        if content[self._read_to - len(self._last) : self._read_to] != self._last:
+        if not content.startswith(self._read):
             self.forget()  # the journal was rewritten, or what a full disk or a power cut left was overwritten
         added = []
-        while self._read_to + ENTRY_BYTES <= len(content):
-            self._last = bytes(content[self._read_to : self._read_to + ENTRY_BYTES])
-            self._read_to += ENTRY_BYTES
-            entry, checksum = self._last[: ENTRY_LAYOUT.size], self._last[ENTRY_LAYOUT.size :]
+        while len(self._read) + ENTRY_BYTES <= len(content):
+            whole = bytes(content[len(self._read) : len(self._read) + ENTRY_BYTES])
+            self._read += whole
+            entry, checksum = whole[: ENTRY_LAYOUT.size], whole[ENTRY_LAYOUT.size :]
             if crc32c(entry).to_bytes(CHECKSUM_LAYOUT.size, "big") == checksum:
                 topic_id, partition, epoch, _, directory = ENTRY_LAYOUT.unpack(entry)
                 added.append(((TopicPartition(Id(topic_id), partition), epoch), directory))
