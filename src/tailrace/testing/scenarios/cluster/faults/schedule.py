@@ -113,6 +113,8 @@ class FaultSchedule:
     async def _wait_until_repaired(self, server: Server, damage: Damage) -> None:
         deadline = self._world.loop.time() + SCRUBBED_MAX_SECONDS
         while is_on_disk(server, damage) or not self._votes(server, damage):
+            if damage.partition.key.topic_id in self._observer.deleted:
+                return
             if self._world.loop.time() >= deadline:
                 raise InvariantViolated(
                     Invariant.SCRUBBED, f"{damage.partition.name} on {server.name}: {damage.batch} is not repaired"

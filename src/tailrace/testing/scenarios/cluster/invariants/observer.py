@@ -55,7 +55,7 @@ class ClusterObserver:
         self._voters: dict[TopicPartition, object] = {}
         self._directories: dict[str, Id] = {}  # the directory id of each server
         self._first: dict[str, TopicPartition] = {}  # the first partition of each name
-        self._deleted: dict[Id, None] = {}  # topics
+        self.deleted: dict[Id, None] = {}  # topics
         self._openings = 0
         self._observations = 0
         self.shares = SharePartitionObserver(now)
@@ -93,7 +93,7 @@ class ClusterObserver:
         if failed.done():
             raise InvariantViolated(Invariant.ALIVE, f"{server.name}: {failed.exception()!r}") from failed.exception()
         if startup.hosted is not None:
-            self._deleted.update(dict.fromkeys(startup.hosted.image.removed))
+            self.deleted.update(dict.fromkeys(startup.hosted.image.removed))
         for partition in partitions_of(server):
             self._observe_partition(server, partition)
 
@@ -131,7 +131,7 @@ class ClusterObserver:
         self.journals.check(seen, recreated=first != seen.key)
         check_undamaged(seen)
         is_new_leader = self.leaders.check(seen)
-        if seen.key.topic_id in self._deleted:
+        if seen.key.topic_id in self.deleted:
             return  # a restarted broker that has not replayed the deletion yet may open it empty, which is no loss
         if is_compacted(partition):
             self._check_compacted(server, partition, observed, seen, is_new_leader=is_new_leader)
