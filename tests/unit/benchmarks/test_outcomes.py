@@ -1,7 +1,11 @@
 """Medians, ratios and thresholds of outcomes."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from benchmarks import outcomes
 from benchmarks.contests import Figure
 from benchmarks.outcomes import Outcome, Threshold
 from benchmarks.peers import reachable
@@ -45,7 +49,18 @@ def test_the_ratio_to_the_floor_is_taken_within_each_round() -> None:
 
 def test_a_missed_threshold_is_seen_in_the_table() -> None:
     missed = outcome(threshold=Threshold(of="value", at_least=30_000))
-    assert "| case | never | 1 | 100 MB/s |  |  | ≥ 30,000 | MISSED |" in markdown([missed], "floor")
+    lines = [missed.as_json() | {"measured": "2026-11-19"}]
+    assert "| case | never | 1 | 100 MB/s |  |  | ≥ 30,000 | MISSED | 2026-11-19 |" in markdown(lines, "floor")
+
+
+def test_a_run_of_some_cases_replaces_their_lines_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcomes, "RESULTS", tmp_path)
+    one, other = outcome(), replace(outcome(), name="other")
+    outcomes.write([one, other], "bench.jsonl", keeps_others=False)
+    lines = outcomes.write([replace(one, rounds=(7.0,))], "bench.jsonl", keeps_others=True)
+    assert [(line["name"], line["value"]) for line in lines] == [("case", 7.0), ("other", 100.0)]
+    lines = outcomes.write([one], "bench.jsonl", keeps_others=False)
+    assert [line["name"] for line in lines] == ["case"]
 
 
 def test_a_lowered_threshold_shows_what_was_asked() -> None:
