@@ -35,7 +35,7 @@ class ShareStateCalls(NamedTuple):
     """How share state is initialized and deleted. Both return when it is durable, and may be called again."""
 
     metadata_end: Callable[[], Awaitable[int]]  # of the committed metadata log, as the controller knows it
-    # Takes the group, topic id, partition, state epoch, start offset (-1: by the group's reset policy) and metadata end.
+    # Takes group, topic id, partition, state epoch, start offset (-1: by the group's reset policy) and metadata end.
     initialize: Callable[[str, Id, int, int, int, int], Awaitable[None]]
     delete: Callable[[str, Sequence[TopicPartition]], Awaitable[None]]
 

@@ -22,7 +22,7 @@ ANSWERED_WITHIN_S: Final = 10.0
 ENDS_WITHIN_S: Final = 3.0
 UNKNOWN_END: Final = -1
 
-# Takes the group, topic id, partition, state epoch, start offset (-1: by the group's reset policy) and metadata end.
+# Takes group, topic id, partition, state epoch, start offset (-1: by the group's reset policy) and metadata end.
 Initialize = Callable[[str, Id, int, int, int, int], Awaitable[None]]
 
 

@@ -3,10 +3,10 @@
 The state of a share partition is at its share coordinator (`state_calls`). A leader reads it once, with its leader
 epoch, which fences earlier leaders; from then on it alone writes it.
 
-A leader takes the group's settings from its own metadata, which may lag behind: then it would begin at `latest` although
-the group was told to begin at the first record, or discard what belongs into the dead letter topic. So the state names
-the metadata that counts (`ShareState.metadata_end`): all that was committed when the group coordinator initialized it. A
-leader that has not applied so much neither initializes nor delivers.
+A leader takes the group's settings from its own metadata, which may lag behind: then it would let a group begin at
+`latest` that was told to begin at the first record, or discard what belongs into the dead letter topic. So the state
+names the metadata that counts (`ShareState.metadata_end`): all that was committed when the group coordinator had it
+initialized. A leader that has not applied so much neither initializes nor delivers.
 """
 
 import asyncio

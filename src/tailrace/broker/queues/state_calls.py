@@ -69,9 +69,7 @@ class ShareStates:
         """Begin at an offset; what was stored with an earlier state epoch is forgotten. Does nothing if it was
         initialized with this state epoch already."""
         await self._call(
-            StateCall(
-                CallKind.INITIALIZE, key, state_epoch=state_epoch, start=start_offset, metadata_end=metadata_end
-            )
+            StateCall(CallKind.INITIALIZE, key, state_epoch=state_epoch, start=start_offset, metadata_end=metadata_end)
         )
 
     async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
