@@ -29,8 +29,9 @@ epochs = st.integers(0, 3)
 class Model:
     """One share partition."""
 
-    def __init__(self, state_epoch: int, leader_epoch: int, start: int) -> None:
+    def __init__(self, state_epoch: int, leader_epoch: int, start: int, metadata_end: int) -> None:
         self.state_epoch = state_epoch
+        self.metadata_end = metadata_end
         self.leader_epoch = leader_epoch
         self.start = start
         self.complete_count = 0
@@ -45,13 +46,14 @@ class ShareStateMachine(RuleBasedStateMachine):
         self.models: dict[ShareKey, Model] = {}
         self.now_ms = 0
 
-    @rule(key=keys, state_epoch=epochs, start=st.integers(-1, 20))
-    def initialize(self, key: ShareKey, state_epoch: int, start: int) -> None:
+    @rule(key=keys, state_epoch=epochs, start=st.integers(-1, 20), metadata_end=st.integers(-1, 9))
+    def initialize(self, key: ShareKey, state_epoch: int, start: int, metadata_end: int) -> None:
         known = self.models.get(key)
-        fault = self._turn(lambda turn: self.machine.initialize(key, state_epoch, start, turn))
+        fault = self._turn(lambda turn: self.machine.initialize(key, state_epoch, start, metadata_end, turn))
         assert isinstance(fault, FencedStateEpoch) == (known is not None and known.state_epoch > state_epoch)
         if known is None or known.state_epoch < state_epoch:
-            self.models[key] = Model(state_epoch, -1 if known is None else known.leader_epoch, start)
+            leader_epoch = -1 if known is None else known.leader_epoch
+            self.models[key] = Model(state_epoch, leader_epoch, start, metadata_end)
 
     @rule(key=keys, leader_epoch=epochs)
     def read(self, key: ShareKey, leader_epoch: int) -> None:
@@ -65,6 +67,7 @@ class ShareStateMachine(RuleBasedStateMachine):
         else:
             known.leader_epoch = leader_epoch
             assert by_offset(list(found[0].batches)) == known.offsets
+            assert found[0].metadata_end == known.metadata_end
 
     @rule(key=keys, state=epochs, leader=epochs, start=st.integers(-1, 40), count=st.integers(0, 9), new=ascending())
     def write(self, key: ShareKey, state: int, leader: int, start: int, count: int, new: list[StateBatch]) -> None:

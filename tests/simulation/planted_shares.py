@@ -5,6 +5,7 @@ from bisect import insort
 from contextlib import AbstractContextManager
 from typing import Final
 
+from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.queues.dead_letters import DeadLetters
 from tailrace.broker.queues.led_share import LedShare
 from tailrace.broker.services.queues import Queues
@@ -131,6 +132,15 @@ def stuck_record_stops_those_behind_it() -> AbstractContextManager[None]:
     return replaced(SharePartition, "wanted", wanted)
 
 
+def group_begins_by_settings_that_its_leader_does_not_have() -> AbstractContextManager[None]:
+    """A leader whose metadata lags lets the group begin at `latest`."""
+
+    async def until_applied(progress: MetadataProgress, end: int) -> None:
+        pass
+
+    return replaced(MetadataProgress, "until_applied", until_applied)
+
+
 MUTANTS: tuple[Mutant, ...] = (
     record_delivered_to_two_members,
     delivery_count_that_falls,
@@ -143,4 +153,5 @@ MUTANTS: tuple[Mutant, ...] = (
     deposed_leader_still_writes,
     waiting_fetch_not_woken,
     stuck_record_stops_those_behind_it,
+    group_begins_by_settings_that_its_leader_does_not_have,
 )

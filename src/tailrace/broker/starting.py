@@ -309,11 +309,18 @@ class Startup:
         shares = ShareCoordinator(parts)
         share_states = ShareStates(shares, control.hosted.me.broker, peers.call, self._ports.clock, self.background)
         share_partitions = SharePartitions(
-            control.hosted, share_states, self._settings, self._ports.clock, self.background.spawn, dead_letters
+            control.hosted,
+            share_states,
+            self._settings,
+            self._ports.clock,
+            self.background.spawn,
+            dead_letters,
+            control.progress.until_applied,
         )
         leader_calls = LeaderCalls(control.hosted, control.leaders, peers.call, share_partitions.initialize)
+        share_calls = ShareStateCalls(control.calls.metadata_end, leader_calls.initialize, share_states.delete_all)
         return Coordinators(
-            groups=GroupCoordinator(parts, ShareStateCalls(leader_calls.initialize, share_states.delete_all)),
+            groups=GroupCoordinator(parts, share_calls),
             transactions=transactions,
             markers=markers,
             shares=shares,

@@ -79,7 +79,7 @@ class GroupPreparation:
     async def _prepare(self, group: str, topic: str, sets_up: bool) -> Prepared:
         async with self._room:
             one_lock = sets_up and await self._set_up(group)
-            if sets_up:
+            if sets_up and not one_lock:  # leaders that may lock one message only are Tailrace's, and wait themselves
                 await self._until_leaders_know(group, topic)
             partitions = await self._initialize(group, topic)
         found = Prepared(topic_id=self._cluster.map.topic_id(topic), partitions=len(partitions), one_lock=one_lock)
@@ -115,8 +115,8 @@ class GroupPreparation:
         return None
 
     async def _until_leaders_know(self, group: str, topic: str) -> None:
-        """Return when the leaders of all partitions have the settings: each begins where its own metadata says, and may
-        lag behind the broker that answered."""
+        """Return when the leaders of all partitions have the settings: each of Apache Kafka's begins where its own
+        metadata says, and may lag behind the broker that answered."""
         cluster = self._coordination
         what = f"let the leaders of {topic} know the settings of group {group}"
         request = DescribeConfigsRequest(resources=(ResourceAsked(resource_type=GROUP, resource_name=group),))

@@ -124,7 +124,7 @@ LEVELS: Final = (
             "ShareSnapshotValue": 0,
             "ShareUpdateValue": 0,
         },
-        messages={"CallShareCoordinator": 0, "InitializeSharePartition": 0, "ReadLogEnds": 0},
+        messages={"CallShareCoordinator": 0, "InitializeSharePartition": 0, "ReadLogEnds": 0, "ReadMetadataEnd": 0},
         forwarded={},
     ),
     Level(number=4, release="0.2.0", records={}, messages={}, forwarded={}),

@@ -4,7 +4,7 @@ They store what a share group has done with the records of one partition. A snap
 changes the state of the last snapshot. A key begins with its type and a value with its version, two bytes each. A key
 of a snapshot without a value is a tombstone: it deletes the state.
 
-`not_before` is a field of Tailrace, in a tag that other readers skip.
+`not_before` and `metadata_end` are fields of Tailrace, in tags that other readers skip.
 """
 
 from collections.abc import Mapping
@@ -56,6 +56,7 @@ class ShareSnapshotValue:
     create_timestamp: Int64
     write_timestamp: Int64
     state_batches: tuple[StateBatch, ...]
+    metadata_end: Int64 = wire(tag=10_000, default=-1)  # as in `queues.state.ShareState`
 
 
 @record(type=1, versions="1-1", flexible="none")

@@ -53,6 +53,7 @@ class StoredShare:
     batches: list[StateBatch]
     snapshot_epoch: int  # raised with every snapshot
     created_ms: int  # when its first snapshot was written
+    metadata_end: int
     updates: int = 0  # since the last snapshot
 
     def apply(self, update: ShareUpdateValue) -> None:
@@ -70,6 +71,7 @@ class StoredShare:
             start=self.start,
             complete_count=self.complete_count,
             batches=tuple(self.batches) if with_batches else (),
+            metadata_end=self.metadata_end,
         )
 
 
@@ -98,7 +100,7 @@ class StoredShares:
 
     # The group coordinator
 
-    def initialize(self, key: ShareKey, state_epoch: int, start: int, turn: ShareTurn) -> None:
+    def initialize(self, key: ShareKey, state_epoch: int, start: int, metadata_end: int, turn: ShareTurn) -> None:
         """Begin at `start`, and forget what was stored with an earlier state epoch."""
         known = self.states.get(key)
         if known is not None and known.state_epoch > state_epoch:
@@ -113,6 +115,7 @@ class StoredShares:
             batches=[],
             snapshot_epoch=0 if known is None else known.snapshot_epoch + 1,
             created_ms=turn.wall_ms,
+            metadata_end=metadata_end,
         )
         turn.records.append(_snapshot(key, new, turn))
 
@@ -232,6 +235,7 @@ def _snapshot(key: ShareKey, state: StoredShare, turn: ShareTurn) -> Entry:
         create_timestamp=state.created_ms,
         write_timestamp=turn.wall_ms,
         state_batches=_to_stored(state.batches),
+        metadata_end=state.metadata_end,
     )
     return Entry(ShareSnapshotKey(**_names(key)), value)
 
@@ -245,6 +249,7 @@ def _from_snapshot(value: ShareSnapshotValue) -> StoredShare:
         batches=_from_stored(value.state_batches),
         snapshot_epoch=value.snapshot_epoch,
         created_ms=value.create_timestamp,
+        metadata_end=value.metadata_end,
     )
 
 

@@ -1,10 +1,12 @@
 """What is stored of one share partition: where it starts, and the delivery state of the offsets after that."""
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id, parse_id, show_id
+
+ANY_METADATA: Final = -1  # leaders apply the settings that they know
 
 
 class DeliveryState(IntEnum):
@@ -55,3 +57,4 @@ class ShareState:
     start: int
     complete_count: int  # finished offsets at or after `start`
     batches: tuple[StateBatch, ...] = ()
+    metadata_end: int = ANY_METADATA  # leaders apply the group's settings once they know the metadata log up to here

@@ -10,7 +10,7 @@ from tailrace.model.faults import FencedLeaderEpoch, FencedStateEpoch, InvalidRe
 from tailrace.model.ids import Id
 from tailrace.queues.records import Entry, ShareSnapshotValue, ShareUpdateKey, ShareUpdateValue
 from tailrace.queues.share_states import UPDATES_PER_SNAPSHOT, ShareTurn, StoredShares
-from tailrace.queues.state import DeliveryState, ShareKey, ShareState, StateBatch
+from tailrace.queues.state import ANY_METADATA, DeliveryState, ShareKey, ShareState, StateBatch
 
 AVAILABLE, ACKNOWLEDGED = DeliveryState.AVAILABLE, DeliveryState.ACKNOWLEDGED
 KEY = ShareKey("g", Id(b"T" * 16), 3)
@@ -33,8 +33,8 @@ class Stage:
         self.log += turn.records
         return answer
 
-    def initialize(self, state_epoch: int = 1, start: int = 0) -> None:
-        self.turn(lambda machine, turn: machine.initialize(KEY, state_epoch, start, turn))
+    def initialize(self, state_epoch: int = 1, start: int = 0, metadata_end: int = ANY_METADATA) -> None:
+        self.turn(lambda machine, turn: machine.initialize(KEY, state_epoch, start, metadata_end, turn))
 
     def read(self, leader_epoch: int) -> ShareState:
         found = self.turn(lambda machine, turn: machine.read(KEY, leader_epoch, turn))
@@ -114,6 +114,16 @@ def test_initializing_again_with_the_same_state_epoch_does_nothing(stage: Stage)
     stage.initialize(state_epoch=1, start=0)
     assert len(stage.log) == records
     assert stage.read(0).batches == (done(1, 5),)
+
+
+def test_which_metadata_counts_is_kept_until_the_offsets_are_set_anew(stage: Stage) -> None:
+    stage.initialize(state_epoch=2, metadata_end=70)
+    for number in range(UPDATES_PER_SNAPSHOT + 1):
+        stage.write(done(2 * number), state=2)
+    assert isinstance(stage.log[-1].value, ShareSnapshotValue)
+    assert stage.read(0).metadata_end == 70
+    stage.initialize(state_epoch=3, metadata_end=90)
+    assert stage.read(0).metadata_end == 90
 
 
 def test_a_late_write_moves_nothing_back(stage: Stage) -> None:

@@ -11,6 +11,7 @@ from tailrace.model.faults import NotController, NotLeader, TimedOut
 from tailrace.model.ids import NO_BROKER, BrokerId
 from tailrace.ports import Clock
 from tailrace.wire.faults import fault_of
+from tailrace.wire.messages.peers.read_metadata_end import ReadMetadataEnd, ReadMetadataEndAnswer
 
 RETRY_S: Final = 0.1
 RECHECK_S: Final = 0.25  # during a call: how often to check whether another broker became the controller
@@ -47,6 +48,11 @@ class ControllerCalls:
                 if self._clock.monotonic() + RETRY_S >= deadline:
                     raise TimedOut(f"the controller did not answer within {timeout_s:g} s: {error}") from error
             await asyncio.sleep(RETRY_S)
+
+    async def metadata_end(self) -> int:
+        """Where the metadata log ends now. Who has applied it up to there knows all changes that have been answered."""
+        answer: ReadMetadataEndAnswer = await self.ask(ReadMetadataEnd())
+        return answer.end
 
     def _no_controller_possible(self) -> bool:
         """Whether there is no controller until a restart: this broker is the only voter, and will not lead again."""

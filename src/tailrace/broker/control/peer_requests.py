@@ -31,6 +31,7 @@ from tailrace.wire.messages.peers.join_cluster import JoinCluster, JoinClusterAn
 from tailrace.wire.messages.peers.leave_cluster import LeaveCluster, LeaveClusterAnswer
 from tailrace.wire.messages.peers.make_internal_topic import MakeInternalTopic, MakeInternalTopicAnswer
 from tailrace.wire.messages.peers.move_start import MoveStart, MoveStartAnswer
+from tailrace.wire.messages.peers.read_metadata_end import ReadMetadataEnd, ReadMetadataEndAnswer
 from tailrace.wire.messages.peers.register_broker import RegisterBroker, RegisterBrokerAnswer
 from tailrace.wire.messages.peers.report_leaders import ReportLeaders, ReportLeadersAnswer
 from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds, TakeProducerIdsAnswer
@@ -86,6 +87,7 @@ class ControllerRequests:
             TakeProducerIds: self._take_producer_ids,
             MoveStart: self._move_start,
             MakeInternalTopic: self._make_internal_topic,
+            ReadMetadataEnd: self._read_metadata_end,
             Forward: self._forwarded,
         }
 
@@ -114,6 +116,10 @@ class ControllerRequests:
     async def _make_internal_topic(self, caller: BrokerId, request: MakeInternalTopic) -> MakeInternalTopicAnswer:
         topic_id = await self._write(partial(propose_internal, request, self._new_id))
         return MakeInternalTopicAnswer(topic_id=topic_id)
+
+    async def _read_metadata_end(self, caller: BrokerId, request: ReadMetadataEnd) -> ReadMetadataEndAnswer:
+        await self._role.active.settled()  # makes sure that a majority still follows this controller
+        return ReadMetadataEndAnswer(end=self._metadata.high_watermark)
 
     async def _write(self, propose: "Callable[[Controller], Proposal[Any]]") -> Any:
         return await self._role.active.write(propose)

@@ -3,6 +3,10 @@
 The machine says what there is to do for a group, and records what has been done (`groups/share/initializing.py`). One
 task for each such group carries it out, attempt by attempt with a growing delay, until nothing is left or leadership
 of the group's partition is lost; the next leader continues.
+
+The group's settings decide where it begins to read, and the leaders' metadata may lag. So each attempt first asks the
+controller where the metadata log ends, and leaders wait until they have applied it up to there: settings that were
+changed before a member joined are in force.
 """
 
 import asyncio
@@ -30,8 +34,9 @@ RECORDED_AFTER_S: Final = 0.05  # partitions that are initialized within this ti
 class ShareStateCalls(NamedTuple):
     """How share state is initialized and deleted. Both return when it is durable, and may be called again."""
 
-    # Takes the group, topic id, partition, state epoch and start offset; -1: by the group's reset policy.
-    initialize: Callable[[str, Id, int, int, int], Awaitable[None]]
+    metadata_end: Callable[[], Awaitable[int]]  # of the committed metadata log, as the controller knows it
+    # Takes group, topic id, partition, state epoch, start offset (-1: by the group's reset policy) and metadata end.
+    initialize: Callable[[str, Id, int, int, int, int], Awaitable[None]]
     delete: Callable[[str, Sequence[TopicPartition]], Awaitable[None]]
 
 
@@ -129,9 +134,17 @@ class ShareStateWorker:
         self, group_id: str, state_epoch: int, starts: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, Fault]:
         """Partitions are recorded as they become ready: one without a leader does not hold up the others."""
+        if not starts:
+            return {}
+        try:
+            metadata_end = await self._calls.metadata_end()
+        except Fault as fault:
+            return dict.fromkeys(starts, fault.with_traceback(None))
         faults: dict[TopicPartition, Fault] = {}
         calls = {
-            one: asyncio.ensure_future(_fault_of(self._calls.initialize(group_id, *one, state_epoch, start)))
+            one: asyncio.ensure_future(
+                _fault_of(self._calls.initialize(group_id, *one, state_epoch, start, metadata_end))
+            )
             for one, start in starts.items()
         }
         # `return_exceptions`: with it, calls that are cancelled leave no exception that nobody retrieves

@@ -8,10 +8,12 @@ from tailrace.broker.metadata.follower import MetadataFollower
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.metadata.leaders import Leaders
 from tailrace.broker.partitions.partition import Partition
+from tailrace.model.faults import NotLeader
 from tailrace.model.ids import Id
 from tailrace.ports import Clock
 
 LED_WITHIN_S: Final = 3.0
+APPLIED_WITHIN_S: Final = 3.0
 POLL_S: Final = 0.005
 
 
@@ -34,6 +36,15 @@ class MetadataProgress:
         target = self._partition.high_watermark
         await self._follower.until(lambda: self._follower.applied >= target)
         await self._hosted.settle()
+
+    async def until_applied(self, end: int) -> None:
+        """Wait until this broker has applied the metadata log up to an offset; `NotLeader` if it lags for longer."""
+        try:
+            async with asyncio.timeout(APPLIED_WITHIN_S):
+                await self._follower.until(lambda: self._follower.applied >= end)
+        except TimeoutError:
+            applied = self._follower.applied
+            raise NotLeader(f"this broker has applied the metadata up to offset {applied}, {end} is needed") from None
 
     async def until_led(self, topic_ids: Sequence[Id], within_s: float = LED_WITHIN_S) -> None:
         """Wait until topics are known here, or deleted, and all their partitions have a leader; at most `within_s`."""

@@ -22,8 +22,8 @@ ANSWERED_WITHIN_S: Final = 10.0
 ENDS_WITHIN_S: Final = 3.0
 UNKNOWN_END: Final = -1
 
-# Takes the group, topic id, partition, state epoch and start offset; -1: by the group's reset policy.
-Initialize = Callable[[str, Id, int, int, int], Awaitable[None]]
+# Takes group, topic id, partition, state epoch, start offset (-1: by the group's reset policy) and metadata end.
+Initialize = Callable[[str, Id, int, int, int, int], Awaitable[None]]
 
 
 class LeaderCalls:
@@ -38,10 +38,17 @@ class LeaderCalls:
 
     # Asking
 
-    async def initialize(self, group: str, topic_id: Id, partition: int, state_epoch: int, start_offset: int) -> None:
+    async def initialize(
+        self, group: str, topic_id: Id, partition: int, state_epoch: int, start_offset: int, metadata_end: int
+    ) -> None:
         """Let the partition's leader store where a share group starts to read; returns when that is durable."""
         request = InitializeSharePartition(
-            group=group, topic_id=topic_id, partition=partition, state_epoch=state_epoch, start_offset=start_offset
+            group=group,
+            topic_id=topic_id,
+            partition=partition,
+            state_epoch=state_epoch,
+            start_offset=start_offset,
+            metadata_end=metadata_end,
         )
         leader = self._leader(TopicPartition(topic_id, partition))
         if leader == self._hosted.me.broker:
@@ -96,7 +103,12 @@ class LeaderCalls:
 
     async def _initialize(self, caller: BrokerId, request: InitializeSharePartition) -> InitializeSharePartitionAnswer:
         await self.initialize_here(
-            request.group, Id(request.topic_id), request.partition, request.state_epoch, request.start_offset
+            request.group,
+            Id(request.topic_id),
+            request.partition,
+            request.state_epoch,
+            request.start_offset,
+            request.metadata_end,
         )
         return InitializeSharePartitionAnswer()
 

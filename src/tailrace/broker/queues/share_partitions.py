@@ -2,10 +2,15 @@
 
 The state of a share partition is at its share coordinator (`state_calls`). A leader reads it once, with its leader
 epoch, which fences earlier leaders; from then on it alone writes it.
+
+A leader takes the group's settings from its own metadata, which may lag behind: then it would let a group begin at
+`latest` that was told to begin at the first record, or discard what belongs into the dead letter topic. So the state
+names the metadata that counts (`ShareState.metadata_end`): all that was committed when the group coordinator had it
+initialized. A leader that has not applied so much neither initializes nor delivers.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -18,7 +23,7 @@ from tailrace.model.ids import Id, TopicPartition
 from tailrace.model.settings import Settings
 from tailrace.model.share_settings import ShareSettings
 from tailrace.ports import Clock
-from tailrace.queues.state import ShareKey
+from tailrace.queues.state import ANY_METADATA, ShareKey
 
 IDLE_MAX_S: Final = 300.0  # after which a share partition that nobody uses is dropped from memory
 SWEEP_EVERY_S: Final = 60.0
@@ -33,13 +38,16 @@ class SharePartitions:
         clock: Clock,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         dead_letters: DeadLetterWriter,
+        metadata_applied: Callable[[int], Awaitable[None]],
     ) -> None:
+        """`metadata_applied` waits until this broker has applied the metadata log up to an offset; a fault if not."""
         self._hosted = hosted
         self._states = states
         self._settings = settings
         self._clock = clock
         self._spawn = spawn
         self._dead_letters = dead_letters
+        self._metadata_applied = metadata_applied
         self._shares: dict[ShareKey, LedShare] = {}
         self._loading: dict[ShareKey, asyncio.Task[LedShare]] = {}
         self._usual_settings = ShareSettings.of({}, settings)
@@ -87,6 +95,7 @@ class SharePartitions:
             state = await self._states.read(key, epoch)
         except InvalidRequest as fault:  # the group has not read this partition, or was deleted
             raise UnknownTopic(f"share group {key.group} does not read {partition.name}: {fault}") from None
+        await self._metadata_applied(state.metadata_end)
         if partition.epoch != epoch or not partition.leads:
             raise NotLeader(f"{partition.name}: leader epoch {epoch} has ended")
         share = LedShare(
@@ -104,14 +113,17 @@ class SharePartitions:
         self._sweep()
         return share
 
-    async def initialize(self, group: str, topic_id: Id, number: int, state_epoch: int, start: int) -> None:
+    async def initialize(
+        self, group: str, topic_id: Id, number: int, state_epoch: int, start: int, metadata_end: int = ANY_METADATA
+    ) -> None:
         """Let a group begin to read a partition that this broker leads: at `start`, or if that is negative where the
         group's `share.auto.offset.reset` says. It is durable before anything is delivered."""
+        await self._metadata_applied(metadata_end)
         partition = self._led(topic_id, number)
         if start < 0:
             start = await self._reset_offset(partition, self.settings_of(group))
         key = ShareKey(group, topic_id, number)
-        await self._states.initialize(key, state_epoch, start)
+        await self._states.initialize(key, state_epoch, start, metadata_end)
         await self._forget(key)
 
     async def _forget(self, key: ShareKey) -> None:

@@ -25,7 +25,7 @@ from tailrace.model.faults import (
 from tailrace.model.ids import BrokerId, TopicPartition
 from tailrace.model.limits import SHARE_STATE_BATCHES_PER_CALL_MAX, SHARE_STATES_PER_CALL_MAX
 from tailrace.ports import Clock
-from tailrace.queues.state import ShareKey, ShareState, StateBatch
+from tailrace.queues.state import ANY_METADATA, ShareKey, ShareState, StateBatch
 from tailrace.wire.messages.peers.call_share_coordinator import CallShareCoordinator, CallShareCoordinatorAnswer
 
 RETRIED_FOR_S: Final = 10.0
@@ -63,10 +63,14 @@ class ShareStates:
         self._background = background
         self._waiting: dict[Place, list[Waiting]] = {}  # a key exists while `_serve` sends to it
 
-    async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
+    async def initialize(
+        self, key: ShareKey, state_epoch: int, start_offset: int, metadata_end: int = ANY_METADATA
+    ) -> None:
         """Begin at an offset; what was stored with an earlier state epoch is forgotten. Does nothing if it was
         initialized with this state epoch already."""
-        await self._call(StateCall(CallKind.INITIALIZE, key, state_epoch=state_epoch, start=start_offset))
+        await self._call(
+            StateCall(CallKind.INITIALIZE, key, state_epoch=state_epoch, start=start_offset, metadata_end=metadata_end)
+        )
 
     async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
         """The state, for a new leader of the topic partition; leaders of earlier epochs are fenced from now on.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.model.ids import NO_EPOCH, Id
 from tailrace.queues.share_states import ShareTurn, StoredShares
-from tailrace.queues.state import DeliveryState, ShareKey, ShareState, StateBatch
+from tailrace.queues.state import ANY_METADATA, DeliveryState, ShareKey, ShareState, StateBatch
 from tailrace.wire.faults import error_of, fault_of
 from tailrace.wire.messages.peers.call_share_coordinator import (
     ReadShareState,
@@ -37,12 +37,13 @@ class StateCall(NamedTuple):
     start: int = -1
     complete_count: int = -1
     batches: Sequence[StateBatch] = ()
+    metadata_end: int = ANY_METADATA
 
     def carry_out(self, machine: StoredShares, turn: ShareTurn) -> ShareState | None:
         key = self.key
         match self.kind:
             case CallKind.INITIALIZE:
-                machine.initialize(key, self.state_epoch, self.start, turn)
+                machine.initialize(key, self.state_epoch, self.start, self.metadata_end, turn)
             case CallKind.READ:
                 return machine.read(key, self.leader_epoch, turn)
             case CallKind.WRITE:
@@ -67,6 +68,7 @@ def to_wire(call: StateCall) -> ShareStateCall:
         start=call.start,
         complete_count=call.complete_count,
         batches=_batches_to_wire(call.batches),
+        metadata_end=call.metadata_end,
     )
 
 
@@ -81,6 +83,7 @@ def from_wire(call: ShareStateCall) -> StateCall:
             call.start,
             call.complete_count,
             _batches_from_wire(call.batches),
+            call.metadata_end,
         )
     except ValueError as error:
         raise InvalidRequest(f"call of the share coordinator for group {call.group}: {error}") from None
@@ -96,6 +99,7 @@ def to_result(outcome: Outcome) -> ShareStateResult:
         start=outcome.start,
         complete_count=outcome.complete_count,
         batches=_batches_to_wire(outcome.batches),
+        metadata_end=outcome.metadata_end,
     )
     return ShareStateResult(state=state)
 
@@ -110,6 +114,7 @@ def from_result(result: ShareStateResult) -> Outcome:
         start=result.state.start,
         complete_count=result.state.complete_count,
         batches=tuple(_batches_from_wire(result.state.batches)),
+        metadata_end=result.state.metadata_end,
     )
 
 

@@ -36,13 +36,13 @@ async def group_settings(brokers: Brokers, **settings: object) -> None:
     await brokers.until(lambda: all("g" in brokers[one].hosted.image.group_settings for one in brokers.ids))
 
 
-async def make_queue(brokers: Brokers, *replicas: int, records: int = 1) -> None:
+async def make_queue(brokers: Brokers, *replicas: int, records: int = 1, group: str = "g") -> None:
     await brokers.make_topic("t", replicas)
     for number in range(records):
         brokers.append(replicas[0], "t", b"%d" % number)
     await brokers.until(lambda: brokers.replica(replicas[0], "t").high_watermark >= records)
     shares = brokers[replicas[0]].coordinators.share_partitions
-    begins = shares.initialize("g", place(brokers, replicas[0]).topic_id, 0, 1, 0)
+    begins = shares.initialize(group, place(brokers, replicas[0]).topic_id, 0, 1, 0)
     await brokers.machine(replicas[0]).run(begins)
 
 

@@ -21,12 +21,14 @@ class ShareLeaders:
             self.attach(node)
 
     def attach(self, node: Node) -> None:
-        async def initialize(group: str, topic_id: Id, partition: int, state_epoch: int, start_offset: int) -> None:
+        async def initialize(
+            group: str, topic_id: Id, partition: int, state_epoch: int, start_offset: int, metadata_end: int
+        ) -> None:
             place = TopicPartition(topic_id, partition)
             self.asked.append((node.broker_id, place, state_epoch, start_offset))
             if self.faults:
                 raise self.faults.pop(0)
-            await initialize_here(group, topic_id, partition, state_epoch, start_offset)
+            await initialize_here(group, topic_id, partition, state_epoch, start_offset, metadata_end)
 
         initialize_here = node.coordinators.leader_calls.initialize_here
         node.coordinators.leader_calls.initialize_here = initialize

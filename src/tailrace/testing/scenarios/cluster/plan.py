@@ -22,6 +22,7 @@ BROKER_COUNTS: Final = (1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5)
 SHARE_GROUPS: Final = ("s-plain", "s-rest", "s-dead")
 SHARE_GROUP_CHANCE: Final = 0.17  # that one of the share groups reads
 ALL_SHARE_GROUPS_CHANCE: Final = 0.03
+LATE_SHARE_GROUPS_CHANCE: Final = 0.5  # that they begin late, if there are any
 COMPACTION_CHANCE: Final = 0.15  # that there is a compacted topic
 FSYNC_POLICIES: Final[tuple[Fsync, ...]] = ("always",) * 8 + ("interval", "never")
 
@@ -42,6 +43,7 @@ class Plan:
     leader_check_seconds: int  # between two checks of who should lead and who should vote
     producer_rest_max_seconds: float  # after each acknowledgement
     share_groups: tuple[str, ...]  # that read, too
+    late_share_groups: bool  # they begin while faults are injected
     compacts: bool  # whether there is a compacted topic
     keyed_segment_bytes: int  # of the compacted topic, as the next two
     keyed_rest_max_seconds: float
@@ -94,6 +96,7 @@ def plan_for(seed: int, fault_seconds: float = FAULTS_DEFAULT_SECONDS) -> Plan:
     brokers = rng.choice(BROKER_COUNTS)
     odds = _odds(rng)
     compaction = random_stream(seed, "plan", "cleaner")
+    shares = random_stream(seed, "plan", "shares")
     return Plan(
         seed=seed,
         fault_seconds=fault_seconds,
@@ -113,7 +116,8 @@ def plan_for(seed: int, fault_seconds: float = FAULTS_DEFAULT_SECONDS) -> Plan:
         keyed_segment_bytes=compaction.choice([1_024, 2_000]),
         keyed_rest_max_seconds=compaction.choice([0.05, 0.15]),
         tombstones_kept_ms=compaction.choice([0, 100, 500]),
-        share_groups=_share_groups(random_stream(seed, "plan", "shares")),
+        share_groups=_share_groups(shares),
+        late_share_groups=shares.random() < LATE_SHARE_GROUPS_CHANCE,
     )
 
 

@@ -23,6 +23,7 @@ from tailrace.wire.messages.peers.leave_cluster import LeaveCluster, LeaveCluste
 from tailrace.wire.messages.peers.make_internal_topic import MakeInternalTopic, MakeInternalTopicAnswer
 from tailrace.wire.messages.peers.move_start import MoveStart, MoveStartAnswer
 from tailrace.wire.messages.peers.read_log_ends import ReadLogEnds, ReadLogEndsAnswer
+from tailrace.wire.messages.peers.read_metadata_end import ReadMetadataEnd, ReadMetadataEndAnswer
 from tailrace.wire.messages.peers.register_broker import RegisterBroker, RegisterBrokerAnswer
 from tailrace.wire.messages.peers.report_leaders import ReportLeaders, ReportLeadersAnswer
 from tailrace.wire.messages.peers.take_part import TakePart, TakePartAnswer
@@ -56,4 +57,5 @@ PEER_MESSAGES: Final = _by_key(
     (CallShareCoordinator, CallShareCoordinatorAnswer),
     (InitializeSharePartition, InitializeSharePartitionAnswer),
     (ReadLogEnds, ReadLogEndsAnswer),
+    (ReadMetadataEnd, ReadMetadataEndAnswer),
 )

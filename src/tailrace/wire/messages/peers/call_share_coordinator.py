@@ -33,6 +33,7 @@ class ShareStateCall:
     start: Int64 = -1
     complete_count: Int32 = -1
     batches: tuple[ShareStateBatch, ...] = ()
+    metadata_end: Int64 = wire(tag=0, default=-1)  # as in `queues.state.ShareState`
 
 
 @struct
@@ -43,6 +44,7 @@ class ReadShareState:
     start: Int64
     complete_count: Int32
     batches: tuple[ShareStateBatch, ...]
+    metadata_end: Int64 = wire(tag=0, default=-1)
 
 
 @struct

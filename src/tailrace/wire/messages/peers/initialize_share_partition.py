@@ -2,7 +2,7 @@
 
 from tailrace.model.ids import Id
 from tailrace.wire.messages.peers.answer import PeerAnswer
-from tailrace.wire.schema import Int32, Int64, message
+from tailrace.wire.schema import Int32, Int64, message, wire
 
 
 @message(api=1023, versions="0-0", flexible="0+")
@@ -12,6 +12,7 @@ class InitializeSharePartition:
     partition: Int32
     state_epoch: Int32
     start_offset: Int64  # -1: by the group's reset policy
+    metadata_end: Int64 = wire(tag=0, default=-1)  # as in `queues.state.ShareState`
 
 
 @message(api=1023, versions="0-0", flexible="0+")

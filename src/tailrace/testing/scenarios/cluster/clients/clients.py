@@ -19,7 +19,7 @@ from tailrace.testing.scenarios.cluster.clients.read_committed_consumer import R
 from tailrace.testing.scenarios.cluster.clients.reader import Reader
 from tailrace.testing.scenarios.cluster.clients.rival_controllers import RivalControllers
 from tailrace.testing.scenarios.cluster.clients.router import Router
-from tailrace.testing.scenarios.cluster.clients.share_group import DEAD_LETTER_TOPIC, configure
+from tailrace.testing.scenarios.cluster.clients.share_group import DEAD_LETTER_TOPIC
 from tailrace.testing.scenarios.cluster.clients.share_tenures import ShareTenures
 from tailrace.testing.scenarios.cluster.clients.share_workload import ShareWorkload
 from tailrace.testing.scenarios.cluster.clients.topic_recreator import CREATE_VERSION, TopicRecreator
@@ -115,6 +115,7 @@ class Clients:
             tenures = ShareTenures(world, servers, observer.shares)
             self._shares = ShareWorkload(
                 self._router,
+                world.network,
                 plan.share_groups,
                 servers,
                 tenures,
@@ -123,6 +124,8 @@ class Clients:
                 lambda: not self._producing,
             )
             self._all += [*self._shares.members, *self._shares.watchers]
+            if plan.late_share_groups:
+                self._all.append(self._shares.opening)
 
     def _router(self, name: str) -> Router:
         return Router(self._ports, self._world.random, name, lambda: [server.name for server in self._servers])
@@ -159,17 +162,8 @@ class Clients:
             await self._create_topic(router, KEYED_TOPIC, 1, topic_settings(self._plan))
         if self._shares is not None:
             await self._create_topic(router, DEAD_LETTER_TOPIC, 1)
-            for group in self._shares.groups:
-                await configure(router, group)
-                await self._settings_known(group.name)
-
-    async def _settings_known(self, group: str) -> None:
-        """Wait until all brokers have the settings of a share group: without them it starts at the latest offset."""
-        while True:
-            images = [one.node.hosted.image for one in self._servers if one.node is not None]
-            if len(images) == len(self._servers) and all(group in image.group_settings for image in images):
-                return
-            await asyncio.sleep(RETRY_SECONDS)
+            if not self._plan.late_share_groups:
+                await self._shares.opening.open()
 
     async def _create_topic(
         self, router: Router, name: str, partitions: int, configs: tuple[NewTopicConfig, ...] = ()

@@ -85,6 +85,7 @@ class ShareGroupMember:
         tenures: ShareTenures,
         topic: str,
         partitions: int,
+        is_open: asyncio.Event,
         drains: Callable[[], bool],
         is_over: Callable[[], bool],
     ) -> None:
@@ -96,6 +97,7 @@ class ShareGroupMember:
         self._tenures = tenures
         self._topic = topic
         self._numbers = range(partitions)
+        self._is_open = is_open  # the group has its settings
         self._drains = drains  # whether to accept everything from now on
         self._is_over = is_over  # nothing is left to do
         self._coordinator = CoordinatorClient(router, group.name, GROUP_TYPE)
@@ -114,6 +116,7 @@ class ShareGroupMember:
         self._sessions: dict[str, Session] = {}  # by host
 
     async def run(self) -> None:
+        await self._is_open.wait()
         while not (self.stopping and self._is_over()):
             await self._heartbeat()
             await self._find_leaders()

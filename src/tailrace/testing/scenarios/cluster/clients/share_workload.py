@@ -11,6 +11,7 @@ from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_
 from tailrace.testing.scenarios.cluster.clients.router import Router
 from tailrace.testing.scenarios.cluster.clients.share_group import DEAD_LETTER_TOPIC, GROUPS, ShareGroup
 from tailrace.testing.scenarios.cluster.clients.share_member import ShareGroupMember
+from tailrace.testing.scenarios.cluster.clients.share_opening import ShareOpening
 from tailrace.testing.scenarios.cluster.clients.share_tenures import ShareTenures
 from tailrace.testing.scenarios.cluster.coverage import Coverage
 from tailrace.testing.scenarios.cluster.invariants.share_history import ShareHistory
@@ -23,6 +24,7 @@ from tailrace.testing.scenarios.cluster.invariants.share_logs import (
     log_of,
 )
 from tailrace.testing.scenarios.cluster.server import Server
+from tailrace.testing.simulation.network import Network
 from tailrace.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
@@ -71,6 +73,7 @@ class ShareWorkload:
     def __init__(
         self,
         router: Callable[[str], Router],
+        network: Network,
         names: Sequence[str],
         servers: Sequence[Server],
         tenures: ShareTenures,
@@ -87,6 +90,7 @@ class ShareWorkload:
         self._histories = {
             one.name: ShareHistory(one.name, one.rules, partial(tenures.number_of, one.name)) for one in self.groups
         }
+        self.opening = ShareOpening(router("opener"), network, servers, self.groups, topic)
         self.members: list[ShareGroupMember] = []
         self.watchers: list[LagWatcher] = []
         for number, group in enumerate(self.groups):
@@ -101,6 +105,7 @@ class ShareWorkload:
                         tenures,
                         topic,
                         partitions,
+                        self.opening.is_open,
                         writers_stopped,
                         watcher.is_done,
                     )

@@ -139,10 +139,10 @@ async def test_one_partition_that_hangs_does_not_hold_up_the_others(served: Serv
     calls, hangs = served.node.coordinators.leader_calls, asyncio.Event()
     initialize = calls.initialize_here
 
-    async def hang_for_0(group: str, topic_id: Id, partition: int, state_epoch: int, start_offset: int) -> None:
+    async def hang_for_0(group: str, topic_id: Id, partition: int, *arguments: int) -> None:
         if partition == 0:
             await hangs.wait()
-        await initialize(group, topic_id, partition, state_epoch, start_offset)
+        await initialize(group, topic_id, partition, *arguments)
 
     calls.initialize_here = hang_for_0
     await served.make_topic("t", 3)
