@@ -101,7 +101,7 @@ def lock_that_outlives_its_session() -> AbstractContextManager[None]:
 def accept_forgotten_after_a_crash() -> AbstractContextManager[None]:
     """Acknowledgements are answered before they are stored."""
 
-    async def finish(share: LedShare, write: Write) -> None:
+    async def finish(share: LedShare, write: Write, *, is_stored: bool) -> None:
         if write.batches:
             share._spawn(share._store_later(write.batches, share._machine.progress(write)))
             turn = share._turn()

@@ -225,7 +225,10 @@ class LedShare:
 
     def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement]) -> Awaitable[None]:
         """Decide now what becomes of these records: what the member acquires from now on is not meant. Returns when
-        that is durable; after a fault none of the acknowledgements counts."""
+        that is durable; after a fault none of the acknowledgements counts.
+
+        Records below the start are finished already, and the machine ignores what is said about them. But it may have
+        given them up a moment ago: then this, too, returns only when it is durable that they are finished."""
         self._require_current()
         turn = self._turn()
         self.used_at = turn.now
@@ -234,10 +237,15 @@ class LedShare:
             write = self._machine.acknowledge(member, acknowledged, turn)
         finally:
             self._done(turn)
-        return self._finish(write)
+        return self._finish(write, is_stored=not write.batches and self._is_stored(acknowledged))
 
-    async def _finish(self, write: Write) -> None:
-        if not write.batches:
+    def _is_stored(self, acknowledged: Sequence[Acknowledgement]) -> bool:
+        """Whether the stored start is above all of these offsets that are below the machine's start."""
+        stored_start, _ = self._stored_progress
+        return all(one.last < stored_start or one.first >= self._machine.start for one in acknowledged)
+
+    async def _finish(self, write: Write, *, is_stored: bool) -> None:
+        if is_stored:
             return
         fault = await self._store(write.batches, self._machine.progress(write))
         turn = self._turn()

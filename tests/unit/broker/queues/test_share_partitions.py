@@ -139,6 +139,25 @@ async def test_what_was_said_holds_under_the_next_leader(brokers: Brokers) -> No
 
 
 @simulated(**FEW)
+async def test_a_late_accept_of_a_record_that_was_given_up_is_durable(brokers: Brokers) -> None:
+    """The record is below the start, which nothing is stored about yet."""
+    await make_queue(brokers, 1, 2, 3)
+    await group_settings(brokers, share_delivery_count_limit=2)
+    (offset,) = await take(brokers, 1)
+    await say(brokers, 1, Acknowledge.RELEASE, offset)
+    assert await take(brokers, 1) == {offset: 2}
+
+    async def give_up() -> None:
+        brokers[1].services.queues.leave(Caller(), ONE, [place(brokers, 1)])
+
+    await asyncio.gather(brokers.machine(1).run(give_up()), say(brokers, 1, Acknowledge.ACCEPT, offset))
+    brokers.kill(1, power_loss=True)
+    await brokers.until(lambda: any(brokers.replica(one, "t").leads for one in brokers.ids))
+    (there,) = (one for one in brokers.ids if brokers.replica(one, "t").leads)
+    assert await take(brokers, there, OTHER, wait_s=10.0) == {}
+
+
+@simulated(**FEW)
 async def test_a_leader_that_was_replaced_can_write_no_more(brokers: Brokers) -> None:
     await make_queue(brokers, 1, 2, 3)
     (offset,) = await take(brokers, 1)
