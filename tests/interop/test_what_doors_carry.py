@@ -42,9 +42,12 @@ def test_the_table_of_the_docs_is_what_doors_carry(served: Broker) -> None:
 
 
 def write_with_kafka(broker: Broker, topic_id: int) -> str:
-    """Three records: one with everything, an empty value, no value."""
+    """Three records in one batch: one with everything, an empty value, no value.
+
+    In two batches, the old timestamp of the first would begin a new segment, and a read may end at the end of a segment.
+    """
     make_topic(broker.bootstrap, topic_id)
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 10_000})  # until the flush
     producer.produce(topic(topic_id), BYTES, KEY, 0, headers=[*HEADERS], timestamp=TIMESTAMP_MS)
     for value in (b"", None):
         producer.produce(topic(topic_id), value, partition=0)
