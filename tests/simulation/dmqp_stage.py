@@ -3,43 +3,33 @@
 import asyncio
 import random
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
-from tailrace.broker.starting import Startup
+from tailrace.broker.node import Node
 from tailrace.doors.dmqp import DmqpDoor
 from tailrace.doors.dmqp.codec import HEADER_BYTES, Codec, Header, Method, Status
-from tailrace.doors.door import open_doors
+from tailrace.doors.door import Door
 from tailrace.doors.in_broker import BrokerHost
-from tailrace.doors.kafka import KafkaDoor
-from tailrace.ports import Net, Ports
-from tailrace.testing.scenarios.cluster.plan import Plan, plan_for
-from tailrace.testing.scenarios.cluster.server import Server
+from tailrace.ports import Net
+from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.simulation import World
-from tailrace.testing.simulation.randomness import random_stream
+from tests.simulation.door_stage import ANSWER_MAX_S, BROKERS, RETRY_S, DoorServer, DoorStage, run_stage
 
-BROKERS: Final = 3
 PORT: Final = 8000
 TOPIC_ID: Final = 1
-ANSWER_MAX_S: Final = 40.0
-RETRY_S: Final = 0.2
 MESSAGES: Final = 40  # of each client that pushes
 PUSHERS: Final = 2
 POPPERS: Final = 3
 CODEC: Final = Codec()
 
 
-class DmqpServer(Server):
-    def __init__(self, world: World, number: int, plan: Plan, join: str) -> None:
-        super().__init__(world, number, plan, join)
-        self._settings = replace(self._settings, dmqp_port=PORT, dmqp_security_protocol="PLAINTEXT")
+class DmqpServer(DoorServer):
+    def __init__(self, world: World, number: int, plan: Plan) -> None:
+        super().__init__(world, number, plan, dmqp_port=PORT, dmqp_security_protocol="PLAINTEXT")
 
-    async def _serve(self, ports: Ports) -> None:
-        startup = self.startup = Startup(ports, self._settings)
-        node = self.node = await startup.run()
-        kafka, dmqp = KafkaDoor(node), DmqpDoor(BrokerHost(node, lambda: None))
-        await open_doors(node, [kafka, dmqp])
-        self.door = kafka
+    def door_of(self, node: Node) -> Door:
+        return DmqpDoor(BrokerHost(node, lambda: None))
 
 
 @dataclass(slots=True)
@@ -115,23 +105,12 @@ class Caller:
             return None
 
 
-class Stage:
+class Stage(DoorStage[DmqpServer, History]):
     def __init__(self, world: World) -> None:
-        self._world = world
-        self._chance = random_stream(world.seed, "dmqp")
-        plan = replace(plan_for(world.seed), brokers=BROKERS, late_joiners=0, fsync="always", share_groups=())
-        self.servers = [
-            DmqpServer(world, number, plan, "" if number == 1 else "b1:9092") for number in range(1, BROKERS + 1)
-        ]
+        super().__init__(world, "dmqp", DmqpServer, History())
         self._machine = world.machine("clients")
         self._ports = self._machine.boot()
-        self.history = History()
         self.is_healed = False
-
-    async def start(self) -> None:
-        for server in self.servers:
-            await server.start()
-            await self._world.until(lambda one=server: one.serves)  # type: ignore[misc]
 
     async def ask(self, host: str, method: Method, payload: bytes = b"") -> tuple[Status, bytes]:
         """One request to this broker, over a connection of its own."""
@@ -144,34 +123,15 @@ class Stage:
 
         return await self._machine.run(work())
 
-    async def run(self) -> History:
-        await self.start()
+    async def play(self) -> None:
         pushing = [self._machine.spawn(self._push(number)) for number in range(PUSHERS)]
         popping = [self._machine.spawn(self._pop()) for _ in range(POPPERS)]
-        await self._disturb()
+        await self.disturb(5)
         for task in pushing:
             await task
         self.is_healed = True
         for task in popping:
             await task
-        return self.history
-
-    async def _disturb(self) -> None:
-        """Crash a broker, or cut two off from each other, one after the other; then heal everything."""
-        chance = self._chance
-        for _ in range(chance.randint(2, 5)):
-            await asyncio.sleep(chance.uniform(0.2, 3.0))
-            if chance.random() < 0.7:
-                server = chance.choice(self.servers)
-                server.crash(power_loss=chance.random() < 0.5)
-                await asyncio.sleep(chance.uniform(0.1, 3.0))
-                self._world.loop.create_task(server.start())
-                await self._world.until(lambda one=server: one.serves)  # type: ignore[misc]
-            else:
-                one, other = chance.sample(self.servers, 2)
-                self._world.network.cut(one.name, other.name)
-                await asyncio.sleep(chance.uniform(0.1, 6.0))
-                self._world.network.heal()
 
     async def _push(self, number: int) -> None:
         caller, history = Caller(self._ports.net, self._chance), self.history
@@ -214,7 +174,4 @@ class Stage:
 
 
 def run(seed: int) -> tuple[History, str]:
-    plan = plan_for(seed)
-    with World(seed, odds=plan.odds, steps_max=3_000_000, seconds_max=3600.0) as world:
-        history = world.run(Stage(world).run())
-        return history, world.digest
+    return run_stage(seed, Stage, steps_max=3_000_000)

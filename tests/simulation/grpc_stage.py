@@ -6,31 +6,26 @@ that broker crashes, and its client waits for it only so long.
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tailrace.broker.starting import Startup
-from tailrace.doors.door import open_doors
+from tailrace.broker.node import Node
+from tailrace.doors.door import Door
 from tailrace.doors.grpc.calls import Call, Service
 from tailrace.doors.grpc.message_queue.service import MessageQueue
 from tailrace.doors.grpc.message_queue.translation import message_queue
 from tailrace.doors.grpc.schema import Schema, load_schema
 from tailrace.doors.in_broker import BrokerHost
-from tailrace.doors.kafka import KafkaDoor
 from tailrace.model.addresses import Address
 from tailrace.model.caller import Caller
 from tailrace.model.listeners import GRPC_LISTENER
 from tailrace.ports import Ports
-from tailrace.testing.scenarios.cluster.plan import Plan, plan_for
-from tailrace.testing.scenarios.cluster.server import Server
+from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.simulation import Crashed, World
-from tailrace.testing.simulation.randomness import random_stream
+from tests.simulation.door_stage import ANSWER_MAX_S, RETRY_S, DoorServer, DoorStage, run_stage
 
-BROKERS: Final = 3
 PORT: Final = 50051
 TOPIC: Final = "orders"
-ANSWER_MAX_S: Final = 40.0
-RETRY_S: Final = 0.2
 PRODUCERS: Final = 3  # one for each partition
 BATCHES: Final = 25  # of each
 BATCH: Final = 4
@@ -50,21 +45,22 @@ class StandIn:
     def close(self) -> None: ...
 
 
-class GrpcServer(Server):
+class GrpcServer(DoorServer):
     service: Service | None = None
 
-    def __init__(self, world: World, number: int, plan: Plan, join: str, schema: Schema) -> None:
-        super().__init__(world, number, plan, join)
+    def __init__(self, world: World, number: int, plan: Plan, schema: Schema) -> None:
+        super().__init__(world, number, plan)
         self._schema = schema
 
     async def _serve(self, ports: Ports) -> None:
         self.service = None
-        startup = self.startup = Startup(ports, self._settings)
-        node = self.node = await startup.run()
-        kafka = KafkaDoor(node)
-        await open_doors(node, [kafka, StandIn(self.name)])
+        await super()._serve(ports)
+
+    def door_of(self, node: Node) -> Door:
+        return StandIn(self.name)
+
+    def opened(self, node: Node) -> None:
         self.service = message_queue(MessageQueue(BrokerHost(node, lambda: None).upstream), self._schema)
-        self.door = kafka
 
 
 @dataclass(slots=True)
@@ -89,27 +85,17 @@ class History:
             assert self.consumed[partition] == found, f"a reader of partition {partition} skipped or repeated messages"
 
 
-class Stage:
+class Stage(DoorStage[GrpcServer, History]):
     def __init__(self, world: World) -> None:
-        self._world = world
-        self._chance = random_stream(world.seed, "grpc")
-        self._schema = load_schema()
-        plan = replace(plan_for(world.seed), brokers=BROKERS, late_joiners=0, fsync="always", share_groups=())
-        self.servers = [
-            GrpcServer(world, number, plan, "" if number == 1 else "b1:9092", self._schema)
-            for number in range(1, BROKERS + 1)
-        ]
-        self.history = History()
+        schema = self._schema = load_schema()
+        super().__init__(world, "grpc", lambda world, number, plan: GrpcServer(world, number, plan, schema), History())
         self.is_over = False
 
-    async def run(self) -> History:
-        for server in self.servers:
-            await server.start()
-            await self._world.until(lambda one=server: one.serves)  # type: ignore[misc]
+    async def play(self) -> None:
         loop = self._world.loop
         producing = [loop.create_task(self._produce(number)) for number in range(PRODUCERS)]
         consuming = [loop.create_task(self._consume(number, self.history.consumed)) for number in range(PRODUCERS)]
-        await self._disturb()
+        await self.disturb(5)
         for task in producing:
             await task
         self.is_over = True
@@ -117,24 +103,6 @@ class Stage:
             await task
         for number in range(PRODUCERS):
             await self._consume(number, self.history.found)
-        return self.history
-
-    async def _disturb(self) -> None:
-        """Crash a broker, or cut two off from each other, one after the other; then heal everything."""
-        chance = self._chance
-        for _ in range(chance.randint(2, 5)):
-            await asyncio.sleep(chance.uniform(0.2, 3.0))
-            if chance.random() < 0.7:
-                server = chance.choice(self.servers)
-                server.crash(power_loss=chance.random() < 0.5)
-                await asyncio.sleep(chance.uniform(0.1, 3.0))
-                self._world.loop.create_task(server.start())
-                await self._world.until(lambda one=server: one.serves)  # type: ignore[misc]
-            else:
-                one, other = chance.sample(self.servers, 2)
-                self._world.network.cut(one.name, other.name)
-                await asyncio.sleep(chance.uniform(0.1, 6.0))
-                self._world.network.heal()
 
     async def _call(self, server: GrpcServer, method: str, request: Any) -> Any | None:
         """None: nobody knows what became of the request, or that broker does not run."""
@@ -202,7 +170,4 @@ async def _awaited(work: Any) -> Any:
 
 
 def run(seed: int) -> tuple[History, str]:
-    plan = plan_for(seed)
-    with World(seed, odds=plan.odds, steps_max=3_000_000, seconds_max=3600.0) as world:
-        history = world.run(Stage(world).run())
-        return history, world.digest
+    return run_stage(seed, Stage, steps_max=3_000_000)

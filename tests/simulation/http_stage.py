@@ -4,41 +4,31 @@ import asyncio
 import json
 import random
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tailrace.broker.starting import Startup
-from tailrace.doors.door import open_doors
+from tailrace.broker.node import Node
+from tailrace.doors.door import Door
 from tailrace.doors.http import HttpDoor
 from tailrace.doors.in_broker import BrokerHost
-from tailrace.doors.kafka import KafkaDoor
-from tailrace.ports import Net, Ports
-from tailrace.testing.scenarios.cluster.plan import Plan, plan_for
-from tailrace.testing.scenarios.cluster.server import Server
+from tailrace.ports import Net
+from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.simulation import World
-from tailrace.testing.simulation.randomness import random_stream
+from tests.simulation.door_stage import ANSWER_MAX_S, BROKERS, RETRY_S, DoorServer, DoorStage, run_stage
 
-BROKERS: Final = 3
 PORT: Final = 8001
 TOPIC: Final = "t"
-ANSWER_MAX_S: Final = 40.0
-RETRY_S: Final = 0.2
 MESSAGES: Final = 25  # of each producer
 PRODUCERS: Final = 2
 CONSUMERS: Final = 2  # that number their requests; there is one more, which does not
 
 
-class HttpServer(Server):
-    def __init__(self, world: World, number: int, plan: Plan, join: str) -> None:
-        super().__init__(world, number, plan, join)
-        self._settings = replace(self._settings, http_port=PORT)
+class HttpServer(DoorServer):
+    def __init__(self, world: World, number: int, plan: Plan) -> None:
+        super().__init__(world, number, plan, http_port=PORT)
 
-    async def _serve(self, ports: Ports) -> None:
-        startup = self.startup = Startup(ports, self._settings)
-        node = self.node = await startup.run()
-        kafka, http = KafkaDoor(node), HttpDoor(BrokerHost(node, lambda: None))
-        await open_doors(node, [kafka, http])
-        self.door = kafka
+    def door_of(self, node: Node) -> Door:
+        return HttpDoor(BrokerHost(node, lambda: None))
 
 
 @dataclass(slots=True)
@@ -128,51 +118,24 @@ class Caller:
             self._open = None
 
 
-class Stage:
+class Stage(DoorStage[HttpServer, History]):
     def __init__(self, world: World) -> None:
-        self._world = world
-        self._chance = random_stream(world.seed, "http")
-        plan = replace(plan_for(world.seed), brokers=BROKERS, late_joiners=0, fsync="always", share_groups=())
-        self.servers = [
-            HttpServer(world, number, plan, "" if number == 1 else "b1:9092") for number in range(1, BROKERS + 1)
-        ]
+        super().__init__(world, "http", HttpServer, History())
         self._machine = world.machine("clients")
         self._ports = self._machine.boot()
-        self.history = History()
         self.is_healed = False
 
-    async def run(self) -> History:
-        for server in self.servers:
-            await server.start()
-            await self._world.until(lambda one=server: one.serves)  # type: ignore[misc]
+    async def play(self) -> None:
         await self._machine.run(self._caller().until_answered("POST", "/topics", self.history, topic_name=TOPIC))
         producing = [self._machine.spawn(self._produce(number)) for number in range(PRODUCERS)]
         consuming = [self._machine.spawn(self._consume(number)) for number in range(CONSUMERS)]
         consuming.append(self._machine.spawn(self._take()))
-        await self._disturb()
+        await self.disturb(4)
         for task in producing:
             await task
         self.is_healed = True
         for task in consuming:
             await task
-        return self.history
-
-    async def _disturb(self) -> None:
-        """Crash a broker, or cut two off from each other, one after the other; then heal everything."""
-        chance = self._chance
-        for _ in range(chance.randint(2, 4)):
-            await asyncio.sleep(chance.uniform(0.2, 3.0))
-            if chance.random() < 0.7:
-                server = chance.choice(self.servers)
-                server.crash(power_loss=chance.random() < 0.5)
-                await asyncio.sleep(chance.uniform(0.1, 3.0))
-                self._world.loop.create_task(server.start())
-                await self._world.until(lambda one=server: one.serves)  # type: ignore[misc]
-            else:
-                one, other = chance.sample(self.servers, 2)
-                self._world.network.cut(one.name, other.name)
-                await asyncio.sleep(chance.uniform(0.1, 6.0))
-                self._world.network.heal()
 
     def _caller(self) -> Caller:
         return Caller(self._ports.net, self._chance)
@@ -229,7 +192,4 @@ class Stage:
 
 
 def run(seed: int) -> tuple[History, str]:
-    plan = plan_for(seed)
-    with World(seed, odds=plan.odds, steps_max=5_000_000, seconds_max=3600.0) as world:
-        history = world.run(Stage(world).run())
-        return history, world.digest
+    return run_stage(seed, Stage, steps_max=5_000_000)
