@@ -44,7 +44,7 @@ def test_the_table_of_the_docs_is_what_doors_carry(served: Broker) -> None:
 def write_with_kafka(broker: Broker, topic_id: int) -> str:
     """Three records in one batch: one with everything, an empty value, no value.
 
-    In two batches, the old timestamp of the first would begin a new segment, and a read may end at the end of a segment.
+    In two batches, the old timestamp of the first would begin a new segment; a read may end at the end of a segment.
     """
     make_topic(broker.bootstrap, topic_id)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 10_000})  # until the flush

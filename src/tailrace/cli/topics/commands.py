@@ -9,7 +9,6 @@ from tailrace.cli.client.kafka_client import Json
 from tailrace.cli.client.own_client import ask, connected, sentence
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table, say
-from tailrace.cli.topics.facts import TopicFacts, topic_facts
 from tailrace.cli.usage import Command
 from tailrace.client.admin import (
     Results,
@@ -19,6 +18,7 @@ from tailrace.client.admin import (
     delete_topics,
     list_topics,
 )
+from tailrace.client.topic_facts import TopicFacts, topic_facts
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.create_topics import NewTopic, NewTopicConfig
 
@@ -123,7 +123,7 @@ def describe(
     with connected(access_of(bootstrap, client_config)) as cluster:
         facts = [ask(topic_facts(cluster, name, all_settings=settings)) for name in names]
     if json:
-        print_json(facts)
+        print_json([one._asdict() | {"partitions": [part._asdict() for part in one.partitions]} for one in facts])
         return
     for one in facts:
         _show(one)
@@ -204,24 +204,17 @@ def _pairs(texts: list[str] | None) -> dict[str, str]:
 
 
 def _show(facts: TopicFacts) -> None:
-    print(f"{facts['name']}  id {facts['id']}")
+    print(f"{facts.name}  id {facts.id}")
     columns = ("partition", "leader", "replicas", "in sync", "first offset", "end offset")
     print_table(
         columns,
         [
-            (
-                one["partition"],
-                one["leader"],
-                _numbers(one["replicas"]),
-                _numbers(one["in_sync"]),
-                one["first_offset"],
-                one["end_offset"],
-            )
-            for one in facts["partitions"]
+            (one.partition, one.leader, _numbers(one.replicas), _numbers(one.in_sync), one.first_offset, one.end_offset)
+            for one in facts.partitions
         ],
     )
-    if facts["settings"]:
-        print_table(("setting", "value"), facts["settings"].items())
+    if facts.settings:
+        print_table(("setting", "value"), facts.settings.items())
 
 
 def _numbers(values: list[int]) -> str:

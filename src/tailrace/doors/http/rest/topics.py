@@ -14,6 +14,7 @@ from tailrace.client.admin import (
     topic_settings,
 )
 from tailrace.client.offsets import EARLIEST, LATEST, offsets_at
+from tailrace.client.topic_facts import PartitionFacts, topic_facts
 from tailrace.doors.http.rest import names
 from tailrace.doors.http.rest.operation import Answer, Body, Call, Operation, Parameter, Reply
 from tailrace.doors.http.rest.schema import INT32_MAX, Flag, Many, Mapped, Object, Text, Whole
@@ -145,32 +146,18 @@ async def create(service: Service, call: Call) -> Reply:
 
 
 async def described(service: Service, name: str) -> dict[str, Any]:
-    cluster = service.cluster
-    topic = await describe_topic(cluster, name)
-    led = [PartitionName(name, one.partition) for one in topic.partitions if one.leader_id >= 0]
-    first = await offsets_at(cluster, dict.fromkeys(led, EARLIEST))
-    end = await offsets_at(cluster, dict.fromkeys(led, LATEST), committed=True)
-    settings = await topic_settings(cluster, name)
+    found = await topic_facts(service.cluster, name, committed=True)
+    return {**found._asdict(), "partitions": [_described(one) for one in found.partitions]}
+
+
+def _described(one: PartitionFacts) -> dict[str, Any]:
     return {
-        "name": name,
-        "id": show_id(topic.topic_id),
-        "internal": topic.is_internal,
-        "partitions": [
-            {
-                "partition": one.partition,
-                "leader": one.leader_id if one.leader_id >= 0 else None,
-                "replicas": list(one.replicas),
-                "in_sync": list(one.isr),
-                "earliest": first.get(PartitionName(name, one.partition)),
-                "latest": end.get(PartitionName(name, one.partition)),
-            }
-            for one in sorted(topic.partitions, key=lambda one: one.partition)
-        ],
-        "settings": {
-            one.name: one.value or ""
-            for one in sorted(settings, key=lambda one: one.name)
-            if SOURCES.get(one.config_source) == "topic"
-        },
+        "partition": one.partition,
+        "leader": one.leader,
+        "replicas": one.replicas,
+        "in_sync": one.in_sync,
+        "earliest": one.first_offset,
+        "latest": one.end_offset,
     }
 
 
