@@ -30,7 +30,7 @@ class TopicFacts(NamedTuple):
 async def topic_facts(
     cluster: Cluster, name: str, *, committed: bool = False, all_settings: bool = False
 ) -> TopicFacts:
-    """With `committed`, a partition ends where its first open transaction begins. Settings: those of the topic, or all."""
+    """With `committed`, a partition ends at its first open transaction. Settings: those set on the topic, or all."""
     topic = await describe_topic(cluster, name)
     led = [PartitionName(name, one.partition) for one in topic.partitions if one.leader_id >= 0]
     first = await offsets_at(cluster, dict.fromkeys(led, EARLIEST))
