@@ -96,7 +96,8 @@ def partitions_of(list_topics: Callable[..., Any], topic: str, access: Access) -
     return sorted(found.partitions)
 
 
-def _settings(access: Access) -> dict[str, Any]:
+def check_installed() -> None:
+    """Fail unless the Kafka client of the extra `client` is there."""
     try:
         import confluent_kafka  # noqa: F401
     except ImportError:
@@ -104,6 +105,10 @@ def _settings(access: Access) -> dict[str, Any]:
             "this command needs the Kafka client confluent-kafka, which is not installed.\n"
             'Install it with: pip install "tailrace[client]"'
         ) from None
+
+
+def _settings(access: Access) -> dict[str, Any]:
+    check_installed()
     secured = librdkafka_security(access)
     check_reachable(access)
     own = {"bootstrap.servers": access.bootstrap, "client.id": CLIENT_ID, "log_level": 0, "error_cb": _ignore}

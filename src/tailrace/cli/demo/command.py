@@ -13,7 +13,7 @@ import typer
 
 from tailrace import __version__
 from tailrace.cli.client.client_config import DEFAULT_BOOTSTRAP, Access
-from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, admin, answer, asking
+from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, admin, answer, asking, check_installed
 from tailrace.cli.cluster.commands import BasePort
 from tailrace.cli.demo.load import Sending, read_back
 from tailrace.cli.failure import Failed
@@ -68,6 +68,7 @@ def demo(
     """
     from tailrace.cli.cluster.up import new_cluster
 
+    check_installed()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends it cleanly, as Ctrl-C does
     cluster = new_cluster(BROKERS, data_dir if stay else None, base_port, _door_settings(base_port), echo=False)
     start = time.perf_counter()

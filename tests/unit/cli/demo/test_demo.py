@@ -2,6 +2,8 @@
 
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
@@ -22,6 +24,15 @@ def test_it_kills_a_leader_and_loses_nothing() -> None:
     assert re.search(r"^ *broker +Kafka", shown.out, re.MULTILINE)
     assert "kcat -b 127.0.0.1:" in shown.out
     assert "have stopped" in shown.out
+
+
+def test_without_the_kafka_client_it_says_so_before_it_starts_brokers() -> None:
+    hidden = "import sys; sys.modules['confluent_kafka'] = None"
+    program = f"{hidden}; from tailrace.cli.main import main; sys.exit(main(['demo']))"
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=DEADLINE_S)
+    assert shown.returncode == 1
+    assert 'pip install "tailrace[client]"' in shown.stderr
+    assert shown.stdout == ""
 
 
 def test_it_stays_until_ctrl_c_and_keeps_its_data(tmp_path: Path) -> None:
