@@ -83,4 +83,5 @@ class OpenExchange:
             tenure=tenure if tenure == self._tenures.of(self._server, self._group).get(place) else None,
             sent_wall_ms=self._wall_ms if clock.jumped_at < self.sent else None,
             highest_wall_ms=clock.highest_wall_ms,
+            clock_set_at=clock.jumped_at,
         )
