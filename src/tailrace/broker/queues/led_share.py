@@ -129,7 +129,7 @@ class LedShare:
 
     @property
     def waiting(self) -> Collection[Callable[[], None]]:
-        """Those to be told when there may be more to acquire."""
+        """Those to be notified when there may be more to acquire."""
         return self._watchers
 
     @property
