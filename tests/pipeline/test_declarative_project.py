@@ -43,7 +43,7 @@ def test_two_projects_on_one_topic_do_not_share_their_progress(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"topic": "a", "into": "a"}, "in a circle"),
+        ({"topic": "a", "into": "a"}, "in an endless loop"),
         ({"topic": 'a"b'}, "no name of a topic"),
         ({"bootstrap": 'h:1"'}, "no address of brokers"),
     ],

@@ -128,7 +128,7 @@ class GroupPreparation:
                 (answer,) = (await cluster.call(address, request)).results
                 check(answer.error_code, what, answer.error_message)
                 if not any(one.name == OFFSET_RESET and one.value == "earliest" for one in answer.configs):
-                    raise Retry(f"{address} does not know them yet")
+                    raise Retry(f"the metadata of {address} does not have them yet")
 
         await cluster.retry(what, ask)
 

@@ -82,7 +82,7 @@ class GatewayHost:
                 raise
             except ClientError as error:
                 if is_there:
-                    logger.warning("%s; callers get errors until it answers", error)
+                    logger.warning("%s; clients get errors until the upstream answers again", error)
                 is_there = False
             else:
                 if not is_there:

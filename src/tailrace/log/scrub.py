@@ -69,12 +69,12 @@ async def _check(log: "Log", segment: Segment, moved: Callable[[int], Awaitable[
             if suspected == position:
                 return flaw
             suspected = position
-            logger.warning("read bad bytes, reading them again: %s", flaw)
+            logger.warning("scrub: the checksum does not match, reading the bytes again: %s", flaw)
             _forget(segment, position, size)
             continue
         if piece.size and suspected == position:
             logger.warning(
-                "%s at byte %d: good at the second read; memory or the way from the disk may be faulty",
+                "%s at byte %d: good at the second read; check the memory and the disk's cable",
                 segment.path_of(SEGMENT_SUFFIX),
                 position,
             )

@@ -393,7 +393,11 @@ class LedShare:
         if self._machine.is_full != self._was_full:
             self._was_full = self._machine.is_full
             if self._was_full:
-                logger.warning("%s has %d runs of records under way: no new ones are delivered", self.key, RUNS_MAX)
+                logger.warning(
+                    "share group %s: %d runs of records are unfinished, no new records are delivered",
+                    self.key,
+                    RUNS_MAX,
+                )
 
     # Reading
 

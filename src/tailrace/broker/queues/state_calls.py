@@ -126,7 +126,9 @@ class ShareStates:
             async with asyncio.timeout(ANSWERED_WITHIN_S):
                 outcome = await (self._coordinator.call(call) if place.broker == self._me else self._send(place, call))
         except TimeoutError:
-            raise CoordinatorUnavailable(f"broker {place.broker} did not answer in time") from None
+            raise CoordinatorUnavailable(
+                f"broker {place.broker} did not answer within {ANSWERED_WITHIN_S:g} s"
+            ) from None
         if isinstance(outcome, Fault):
             raise outcome
         return outcome

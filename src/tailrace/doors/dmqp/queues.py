@@ -131,7 +131,7 @@ class Queues:
             raise NotAwaited
         payload = message.value or b""
         if len(payload) > DMQP_PAYLOAD_MAX_BYTES:
-            logger.warning("%s is too large for DMQP: the group gives it up", message)
+            logger.warning("%s is too large for DMQP: rejecting it for its group", message)
             await taker.reject(message)
             raise TooLargeToSend(f"{message} has {len(payload)} bytes")
         await taker.accept(message)

@@ -35,7 +35,7 @@ def status_of(error: BaseException) -> Status:
         return _of_refusal(error.error)
     if isinstance(error, ClientError | Retry | OSError | TimeoutError | NotAwaited):
         return Status.EAGAIN
-    logger.error("a request failed unexpectedly", exc_info=error)
+    logger.error("a DMQP request failed unexpectedly", exc_info=error)
     return Status.EIO
 
 

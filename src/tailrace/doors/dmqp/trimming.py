@@ -44,7 +44,7 @@ class Trimming:
             try:
                 await self.trim()
             except (ClientError, Retry, OSError, TimeoutError) as error:
-                logger.info("popped messages are kept until the next attempt: %s", error)
+                logger.info("dmqp: cannot delete popped messages, retrying later: %s", error)
 
     async def trim(self) -> dict[PartitionName, int]:
         """Delete what may go; returns the new starts of the partitions that have got shorter."""
@@ -60,7 +60,7 @@ class Trimming:
         wanted = {one: offset for one, offset in wanted.items() if offset > starts[one]}
         await self._delete(wanted)
         if wanted:
-            logger.info("trimmed %d partitions: popped by all groups, and old enough", len(wanted))
+            logger.info("dmqp: deleted popped messages of %d partitions", len(wanted))
         return wanted
 
     async def _finished(self, groups: Mapping[str, str], partitions: list[PartitionName]) -> dict[PartitionName, int]:

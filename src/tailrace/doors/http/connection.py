@@ -352,10 +352,10 @@ class HttpConnection(asyncio.Protocol):
                 raise
             return False
         except (HttpError, Fault, ClientError) as error:
-            logger.info("a stream to %s ends: %s", self.caller.host, error)
+            logger.info("ending an HTTP stream to %s: %s", self.caller.host, error)
             return False
         except Exception:
-            logger.exception("a stream failed")
+            logger.exception("an HTTP stream failed unexpectedly")
             return False
         return True
 

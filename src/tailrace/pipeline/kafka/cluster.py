@@ -223,7 +223,7 @@ class _Driver(BlockingDriver):
 
 
 def _no_such_topic(name: str) -> NoSuchTopic:
-    return NoSuchTopic(f"there is no topic {name}; `tailrace topic list` shows what is there")
+    return NoSuchTopic(f"there is no topic {name}; `tailrace topic list` shows the topics")
 
 
 def _metadata_request(topics: Sequence[str] | None) -> MetadataRequest:

@@ -81,7 +81,7 @@ class _Worker:
                 case "settle":
                     outcome = request.settle.outcome
                     if outcome not in (Outcome.ACCEPT, Outcome.RELEASE, Outcome.REJECT):
-                        raise BadField("settle.outcome", f"{outcome} is none")
+                        raise BadField("settle.outcome", f"{outcome} is not an outcome")
                     self._spawn(request.settle.ids, Outcome(outcome))
                 case "renew":
                     self._spawn(request.renew.ids, Outcome.RENEW)
