@@ -1,7 +1,7 @@
 """Prepares a share group to be taken from: its settings, and the initialization of its partitions.
 
 A group gets its settings before its first member, since `share.auto.offset.reset` counts at that moment. Brokers
-initialize the partitions that members subscribe to; whoever fetches need not be a member. So a member joins once,
+initialize the partitions that members subscribe to; a client may fetch without being a member. So a member joins once,
 until all partitions of the topic are assigned, and leaves: thousands of groups cost no heartbeats. A topic that gets
 more partitions, or is deleted and made again, is prepared again.
 

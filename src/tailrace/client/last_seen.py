@@ -1,7 +1,7 @@
 """When brokers, producers and consumers of the HTTP queue were last seen: a compacted topic, and a view of it.
 
 Doors write a record for each that they have seen, every few seconds, and wait for none of them. So a time is that of
-the last record, some seconds old; and what nobody has ever written is not there.
+the last record, some seconds old; what no door has seen yet has no record.
 """
 
 import json

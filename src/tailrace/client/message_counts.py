@@ -83,7 +83,7 @@ class MessageCounts:
         while kept.end < end:
             before = kept.end
             gaps = await self._gaps(place, before, end)
-            if kept.end == before:  # else somebody else has read it meanwhile
+            if kept.end == before:  # else another caller has read it meanwhile
                 kept.extend(end, gaps)
         while first < kept.first:
             before = kept.first

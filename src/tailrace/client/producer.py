@@ -219,7 +219,7 @@ class Producer:
         await self._end(commit=True)
 
     async def abort(self) -> None:
-        """Abort the transaction: nobody who reads committed records sees what it wrote."""
+        """Abort the transaction: readers of committed records never see what it wrote."""
         assert self._added is not None, "there is no open transaction"
         for batch in self._outbox.abandon_waiting():
             self._fail(batch, "the transaction was aborted")
@@ -492,7 +492,7 @@ class Producer:
             if not written.done():
                 written.set_exception(NotWritten(why, may_be_written=may_be_written, error=error))
                 if self._options.transactional_id is not None:
-                    written.exception()  # the end of the transaction tells, so nobody need look at each record
+                    written.exception()  # commit raises, so the caller need not check each record
         self._progressed()
 
     def _progressed(self) -> None:

@@ -60,7 +60,7 @@ class Consuming(Protocol):
         ...
 
     def refused(self, why: str) -> None:
-        """An acknowledgement failed, and nobody waits for it."""
+        """An acknowledgement failed whose result no caller awaits."""
         ...
 
     def failed(self, failure: ClientError) -> None: ...
@@ -118,7 +118,7 @@ class ShareFetching:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for the result of an acknowledgement that is not sent yet."""
+        """Whether a caller awaits the result of an acknowledgement that is not sent yet."""
         return any(one.token is not None and one.token.done is not None for one in self._said)
 
     def may_fetch(self, now: float) -> bool:

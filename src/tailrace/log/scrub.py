@@ -1,4 +1,4 @@
-"""Scrubbing: read a log from its start to its end, and compare every checksum, whether anybody reads it or not.
+"""Scrubbing: read a log from its start to its end, and compare every checksum, also of data that no client reads.
 
 Each segment is read in small pieces, so that the event loop is never blocked for long, and stepped through by the loop
 that also serves consumers (`reader.extract`): it compares checksums, and offsets with their neighbours. What is in the

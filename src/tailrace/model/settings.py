@@ -162,7 +162,7 @@ class Settings:
     log_cleaner_min_cleanable_ratio: float = setting("log.cleaner.min.cleanable.ratio", 0.5, "The share of uncompacted data at which a log is compacted.", **between(0, 1))
     log_cleaner_min_compaction_lag_ms: int = setting("log.cleaner.min.compaction.lag.ms", 0, "The shortest time that a record of a compacted topic stays uncompacted.", **between(0, NEVER_MS))
     log_cleaner_max_compaction_lag_ms: int = setting("log.cleaner.max.compaction.lag.ms", NEVER_MS, "The longest time that a record of a compacted topic may stay uncompacted.", **between(1, NEVER_MS))
-    log_scrub_enable: bool = setting("log.scrub.enable", True, "Check the checksums of all stored batches in the background, whether anybody reads them or not.")
+    log_scrub_enable: bool = setting("log.scrub.enable", True, "Check the checksums of all stored batches in the background, also of those that no client reads.")
     log_scrub_interval_ms: int = setting("log.scrub.interval.ms", 7 * DAY_MS, "How often everything is checked.", **between(100, NEVER_MS))
     log_scrub_max_bytes_per_second: int = setting("log.scrub.max.bytes.per.second", 4 * MiB, "How many bytes the check reads in a second.", **between(1024, NEVER_MS))
     message_max_bytes: int = setting("message.max.bytes", MiB + 12, "The largest size of a record batch.", **between(0, RECORD_BATCH_MAX_BYTES))

@@ -61,6 +61,6 @@ class Progress:
         self._told |= dict.fromkeys(partitions)
 
     def take_lost(self) -> list[PartitionName]:
-        """The partitions that were lost with records that were returned and not committed; each is told once."""
+        """The partitions that were lost with records that were returned and not committed; each is reported once."""
         lost, self._lost = sorted(self._lost), {}
         return lost

@@ -1,4 +1,4 @@
-"""What one broker has to be told about the messages that it delivered, and has not confirmed yet.
+"""The acknowledgements of messages that one broker delivered, until it has confirmed them.
 
     batches = acknowledgements.take()            for the next request
     done = acknowledgements.answered(errors)     or `abandoned` when no response came
@@ -112,7 +112,7 @@ class Acknowledgements:
         return self.answered(dict.fromkeys(self._sent, error), now)
 
     def abandoned(self, error: Error) -> list[Settled]:
-        """No response came: nobody knows whether the request was executed. What was not sent yet is given up, too: its
+        """No response came: the request may have been executed. What was not sent yet is given up, too: its
         locks ended with the connection."""
         waiting = list(self)
         sent, self._sent = self._sent, {}

@@ -1,10 +1,10 @@
-"""Messages that nobody needs any more are deleted, from the oldest on.
+"""Deletes the messages of DMQP's topics that every group has finished, from the oldest on.
 
 A message may go when every group that has a position on its topic is past it (share groups, consumer groups, and so the
 pipeline's too), when the group through which DMQP pops has a position at all, and when the message is older than
 `dmqp.trim.delay.ms`. So a group that begins within that time after a message was pushed still finds it. Every door does
 this on its own: deleting what is deleted changes nothing. Only the door's own topics are trimmed (`dmqp-0` and so on),
-never one that the setting `dmqp.topics` names: what becomes of its messages is said by its own settings.
+never one that the setting `dmqp.topics` names: its own retention settings apply.
 """
 
 import asyncio

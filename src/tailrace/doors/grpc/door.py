@@ -1,7 +1,7 @@
 """The listener of the gRPC door: the only module that imports gRPC. It carries bytes between gRPC and the services.
 
 gRPC parses HTTP/2, keeps connections alive and enforces deadlines and limits, in threads of its own. Requests come here
-as bytes and are parsed here, so that what is no message gets an error that says so. A request counts as held until
+as bytes and are parsed here, so that bytes that do not parse get an error that says so. A request counts as held until
 its call ends, or for a stream until the next one is read; beyond `GRPC_HELD_MAX_BYTES` calls are refused.
 
 What a service raises becomes the status of the call (`statuses`), with the standard details of google.rpc: ErrorInfo,

@@ -151,7 +151,7 @@ class Incoming:
         if self.headers["expect"].strip().lower() != "100-continue":
             self.refuse(417, "the only expectation that is supported is 100-continue")
         elif self.problem is not None:
-            self.closes = True  # the client waits, or sends a body that nobody wants
+            self.closes = True  # the client waits, or sends a body that is not read
         else:
             self.expects_continue = self.version != "1.0"
 

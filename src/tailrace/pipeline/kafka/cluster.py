@@ -132,7 +132,7 @@ class Cluster:
         return self._connection(self._once(self.core.coordinator(key_type, key)))
 
     def _once(self, work: Coroutine[Any, Any, T]) -> T:
-        """One attempt of the client's: whoever asks retries."""
+        """One attempt of the client's: the caller retries."""
 
         async def attempt() -> T:
             try:

@@ -1,4 +1,4 @@
-"""The cluster: its brokers, their doors, and whether all partitions are well."""
+"""The cluster: its brokers, their doors, and whether all partitions are in service."""
 
 from typing import Any, Final
 
