@@ -220,7 +220,7 @@ class LedShare:
                     piece *= READ_GROWTH  # records that come back lie scattered; new ones do not
         finally:
             self._done(turn)
-        self._tell_if_full()
+        self._log_if_full()
         return Taken(found, acquired)
 
     def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement]) -> Awaitable[None]:
@@ -389,7 +389,7 @@ class LedShare:
         if not self.partition.hears_quorum():
             raise NotLeader(f"{self.partition.name}: this broker has lost contact with the majority")
 
-    def _tell_if_full(self) -> None:
+    def _log_if_full(self) -> None:
         if self._machine.is_full != self._was_full:
             self._was_full = self._machine.is_full
             if self._was_full:
