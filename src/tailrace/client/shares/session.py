@@ -49,7 +49,7 @@ class ShareSession:
     def fetch(
         self, wanted: Collection[TopicPartition], limits: FetchLimits, acknowledged: Batches
     ) -> ShareFetchRequest:
-        """Acquire records of these partitions, and acknowledge: `acknowledged` must be empty if the session is not open."""
+        """Acquire records of these partitions, with these acknowledgements: none if the session is not open."""
         assert self.is_open or not acknowledged
         added = [one for one in wanted if one not in self._known]
         forgotten = [
