@@ -186,7 +186,7 @@ class Producer:
     async def begin(self) -> None:
         """Begin a transaction; the first one fences other producers with this transactional id."""
         assert self._options.transactional_id is not None, "the producer has no transactional id"
-        assert self._added is None, "the transaction before has not ended"
+        assert self._added is None, "the previous transaction has not ended"
         if self.fenced:
             raise NotWritten(self.fenced)
         if self._identity is None or self._needs_epoch:

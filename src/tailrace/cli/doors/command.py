@@ -31,7 +31,9 @@ class Sample(NamedTuple):
 
 
 def doors(
-    interval: Annotated[float, typer.Option("--interval", min=0.1, help="Seconds over which rates are taken.")] = 1.0,
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.1, help="Seconds over which rates are measured.")
+    ] = 1.0,
     json: Json = False,
     bootstrap: Brokers = "",
     client_config: ClientConfig = "",

@@ -52,9 +52,8 @@ class ShareSession:
         """Acquire records of these partitions, with these acknowledgements: none if the session is not open."""
         assert self.is_open or not acknowledged
         added = [one for one in wanted if one not in self._known]
-        forgotten = [
-            one for one in {**self._known, **acknowledged} if one not in wanted
-        ]  # what is named is added first
+        # `topics` of a request is applied before `forgotten_topics`, so a partition can be in both.
+        forgotten = [one for one in {**self._known, **acknowledged} if one not in wanted]
         self._known = dict.fromkeys(wanted)
         return ShareFetchRequest(
             group_id=self._group,

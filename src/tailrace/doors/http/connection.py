@@ -153,7 +153,7 @@ class HttpConnection(asyncio.Protocol):
         except httptools.HttpParserCallbackError:
             raise
         except httptools.HttpParserError:
-            self._end_with(400, "the request is not HTTP/1.1 as RFC 9112 has it")
+            self._end_with(400, "the request is not valid HTTP/1.1 (RFC 9112)")
             return
         incoming = self._incoming
         if incoming is not None:
