@@ -51,7 +51,7 @@ class LastSeen:
         self._found: OrderedDict[bytes, Seen] = OrderedDict()  # the one that was written last at the end
 
     async def read(self) -> list[Seen]:
-        """What there is now, the last first; what was read before is not read again."""
+        """The last-seen times now, newest first; only records that are new since the last call are read."""
         if await partitions_of(self._cluster, HEALTH.topic) is not None:
             try:
                 await self._read_on()

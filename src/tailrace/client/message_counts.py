@@ -66,7 +66,7 @@ class MessageCounts:
         return len(self._ranges)
 
     async def between(self, place: PartitionName, first: int, end: int) -> int:
-        """The messages that readers of committed records see; what was deleted does not count."""
+        """How many messages readers of committed records see; deleted ones do not count."""
         if first >= end:
             return 0
         if await self._is_compacted(place.topic):

@@ -269,7 +269,7 @@ class Producer:
         return self._sticky.setdefault(topic, int(self._cluster.driver.jitter(0, count)) % count)
 
     async def _look_up(self, topic: str) -> None:
-        """Ask for the metadata of a topic again, while records are sent by what is known."""
+        """Refresh the metadata of a topic; meanwhile records are sent by the old metadata."""
         try:
             await self._cluster.refresh([topic])
         except (Retry, ClientError):

@@ -33,7 +33,7 @@ class Compacting:
         self._failed: dict[Partition, str] = {}  # why its last pass failed: the same reason is logged once
 
     async def run(self) -> None:
-        """Compact whatever is due, for ever."""
+        """Compact the partitions that are due, in an endless loop."""
         while True:
             if not await self.compact_one():
                 await asyncio.sleep(self._hosted.effective.log_cleaner_backoff_ms / 1000)

@@ -224,8 +224,8 @@ class LedShare:
         return Taken(found, acquired)
 
     def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement]) -> Awaitable[None]:
-        """Decide now what becomes of these records: what the member acquires from now on is not meant. Returns when
-        that is durable; after a fault none of the acknowledgements counts.
+        """Decide about these records at once: records that the member acquires later are not affected. Returns when
+        the decisions are durable; after a fault none of the acknowledgements counts.
 
         Records below the start are finished already, and the machine ignores what is said about them. But it may have
         given them up a moment ago: then this, too, returns only when it is durable that they are finished."""

@@ -84,12 +84,12 @@ class Acknowledgements:
 
     @property
     def is_sent(self) -> bool:
-        """Whether what was taken has no answer yet."""
+        """Whether a request with acknowledgements has no answer yet."""
         return bool(self._sent)
 
     @property
     def renews(self) -> bool:
-        """Whether what was taken renews locks."""
+        """Whether the request under way renews locks."""
         return any(one.outcome is Outcome.RENEW for sent in self._sent.values() for one in sent)
 
     def answered(self, errors: Mapping[TopicPartition, Error], now: float) -> list[Settled]:
