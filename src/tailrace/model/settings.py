@@ -98,7 +98,7 @@ class Settings:
     grpc_port: int = setting("grpc.port", CLOSED, "The port for gRPC clients; 0: any free port; -1: not served.", flag="--grpc-port", **between(CLOSED, 65535))
     grpc_reflection_enable: bool = setting("grpc.reflection.enable", False, "Let tools like grpcurl ask the gRPC door which services it has.")
     dmqp_port: int = setting("dmqp.port", CLOSED, "The port for DMQP clients; 0: any free port; -1: not served.", flag="--dmqp-port", **between(CLOSED, 65535))
-    insecure: bool = setting("insecure", False, "Let the doors for HTTP, gRPC and DMQP listen on an address that is not a loopback address. They ask for no login: who reaches them can read and write every topic.", flag="--insecure")
+    insecure: bool = setting("insecure", False, "Let the doors for HTTP, gRPC and DMQP listen on an address that is not a loopback address. They ask for no login: every client that reaches them can read and write every topic.", flag="--insecure")
     advertised_host: str = setting("advertised.host", "", "The host name that clients and other brokers connect to; empty: the value of host.", flag="--advertised-host")
     broker_rack: str = setting("broker.rack", "", "The rack of this broker; replicas of a partition are spread over racks.", flag="--rack")
     join: str = setting("join", "", "The client addresses of brokers of the cluster to join, separated by commas; empty: start a new cluster.", flag="--join", check=are_addresses, wants="HOST:PORT, several separated by commas")
