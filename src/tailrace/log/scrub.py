@@ -69,7 +69,7 @@ async def _check(log: "Log", segment: Segment, moved: Callable[[int], Awaitable[
             if suspected == position:
                 return flaw
             suspected = position
-            logger.warning("scrub: the checksum does not match, reading the bytes again: %s", flaw)
+            logger.warning("the scrub read bad bytes, reading them a second time: %s", flaw)
             _forget(segment, position, size)
             continue
         if piece.size and suspected == position:
