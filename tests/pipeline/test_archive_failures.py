@@ -44,7 +44,7 @@ def test_a_log_that_is_shorter_than_its_history(broker: Broker, cluster: Cluster
     make_topic(cluster, topic)
     write(cluster, topic, numbered(10))
     assert ahead(broker, cluster, topic, 10) == (10, 10)
-    said = r"from offset 11 on, and its log ends at 10: was it made anew\? .*archive to another folder$"
+    said = r"from offset 11 on, and its log ends at 10: was it deleted and created again\? .*archive to another folder$"
     with pytest.raises(DataLost, match=said):
         ahead(broker, cluster, topic, 11)
 

@@ -97,7 +97,7 @@ def test_what_retention_ate(spark: "SparkSession", broker: Broker, cluster: Clus
         write(cluster, topic, numbered(10, 10 * number))
     shorten(cluster, topic, 25)
     start = f'{{"{topic}":{{"0":3}}}}'
-    with pytest.raises(Exception, match="from offset 3, and begins at 25"):
+    with pytest.raises(Exception, match="from offset 3, but begins at 25"):
         read(spark, broker, subscribe=topic, startingOffsets=start).count()
     kept = read(spark, broker, subscribe=topic, startingOffsets=start, failOnDataLoss="false")
     assert kept.count() == 25

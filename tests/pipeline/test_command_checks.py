@@ -101,7 +101,7 @@ MISTAKES = [
     ([*ARCHIVE, "--topics", "{topic}", "--bootstrap", "here"], 1, "'here' is not HOST:PORT"),
     ([*ARCHIVE, "--topics", "{topic}", "--master", "locale"], 2, "--master locale: it is local[*]"),
     ([*ARCHIVE, "--pattern", "[a"], 2, "--pattern [a: it is no regular expression"),
-    (["archive", "--to", "taken", "--topics", "{topic}"], 1, "is not empty, and holds no history of ours"),
+    (["archive", "--to", "taken", "--topics", "{topic}"], 1, "is not empty, and holds no history of Tailrace"),
     (["archive", "--to", "taken/diary", "--topics", "{topic}"], 1, "taken/diary is a file: give a folder"),
     (["audit", "nowhere"], 2, "cannot tell: there is no history in"),
     (["audit", "past", *DEAD], 2, "cannot tell: no broker at 127.0.0.1:1: Connection refused"),

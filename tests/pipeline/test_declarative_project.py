@@ -43,9 +43,9 @@ def test_two_projects_on_one_topic_do_not_share_their_progress(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"topic": "a", "into": "a"}, "in a circle"),
-        ({"topic": 'a"b'}, "no name of a topic"),
-        ({"bootstrap": 'h:1"'}, "no address of brokers"),
+        ({"topic": "a", "into": "a"}, "in an endless loop"),
+        ({"topic": 'a"b'}, "is not a topic name"),
+        ({"bootstrap": 'h:1"'}, "is not a list of broker addresses"),
     ],
 )
 def test_what_it_refuses(tmp_path: Path, options: dict[str, str], said: str) -> None:

@@ -281,10 +281,10 @@ def test_what_does_not_follow_is_not_committed(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "a.txt").write_text("dear")
-    with pytest.raises(NotOurHistory, match="holds no history of ours"):
+    with pytest.raises(NotOurHistory, match="holds no history of Tailrace"):
         open_or_create(tmp_path / "letters")
     table = tmp_path / "table" / "_delta_log"
     table.mkdir(parents=True)
     (table / f"{0:020d}.json").write_text(json.dumps({"metaData": {"id": "x"}}))
-    with pytest.raises(NotOurHistory, match="no history of ours"):
+    with pytest.raises(NotOurHistory, match="no history of Tailrace"):
         open_or_create(tmp_path / "table")

@@ -38,13 +38,13 @@ def test_a_topic_made_anew_is_a_failure(broker: Broker, cluster: Cluster, topic:
         reader = stream(broker, topic)
         if available_now:
             reader.prepareForTriggerAvailableNow()
-        with pytest.raises(DataLost, match="was read up to offset 1000, and its log ends at 3: was it made anew"):
+        with pytest.raises(DataLost, match="was read up to offset 1000, but its log ends at 3: was it deleted"):
             reader.latestOffset(was, ReadAllAvailable())
         with pytest.raises(DataLost, match="its log ends at 3"):
             reader.partitions(was, {topic: {"0": 3}})
 
 
-@pytest.mark.filterwarnings("ignore:.*was it made anew")
+@pytest.mark.filterwarnings("ignore:.*was it deleted and created again")
 def test_a_topic_made_anew_is_read_from_its_beginning(broker: Broker, cluster: Cluster, topic: str) -> None:
     make_topic(cluster, topic)
     write(cluster, topic, numbered(3))

@@ -80,7 +80,7 @@ def test_rows_go_where_their_keys_belong(spark: "SparkSession", broker: Broker, 
         ("select 'x' as value", {}, "where to"),
         ("select 1 as value", {"topic": "t"}, "the column value is int; it has to be binary or string"),
         ("select 'x' as value, 1 as colour", {"topic": "t"}, "a column colour cannot be written; there may be key"),
-        ("select 'x' as key", {"topic": "t"}, "there has to be a column value"),
+        ("select 'x' as key", {"topic": "t"}, "no column value; it is required"),
         ("select 'x' as value", {"topic": "t", "exactlyOnce": "true"}, "needs the option sinkId"),
         ("select 'x' as value", {"topic": "t", "tpic": "t"}, "did you mean topic"),
         ("select 'x' as value", {"topic": "never-made"}, "there is no topic never-made"),
@@ -262,7 +262,7 @@ def test_another_query_finishes_what_was_decided_before_its_tasks_run(
 def test_what_is_anothers_by_now_is_not_committed(cluster: Cluster, sink: WriteOptions, topic: str, task: Task) -> None:
     write_progress(cluster, sink.sink_id, topic, _decision(cluster, sink, [task(0), task(1)], 0))
     task(0, query="another")
-    with pytest.raises(PipelineFailed, match="somebody else writes under its transactional ids"):
+    with pytest.raises(PipelineFailed, match="another producer uses its transactional ids"):
         complete_decided(sink)
     assert values_in_topic(cluster, topic) == []
     assert transaction_state(cluster, transaction_name(sink.sink_id, 0, 0))[0] == "Ongoing"

@@ -83,7 +83,7 @@ def test_records_lost_between_two_runs(
     for start in (10, 20):
         write(cluster, topic, numbered(10, start))
     shorten(cluster, topic, 20)
-    with pytest.raises(Exception, match="was to be read from offset 10, and begins at 20"):
+    with pytest.raises(Exception, match="was to be read from offset 10, but begins at 20"):
         run(startingOffsets="earliest")
     run(startingOffsets="earliest", failOnDataLoss="false")
     assert offsets_read(spark, tmp_path) == [(0, offset) for offset in (*range(10), *range(20, 30))]

@@ -109,7 +109,7 @@ class BlockingConnection:
     def _frame(self) -> memoryview:
         (size,) = LENGTH_LAYOUT.unpack(self._exactly(LENGTH_BYTES))
         if not 0 < size <= FRAME_MAX_BYTES:
-            raise WireError(f"a frame of {size} bytes; it may be no Kafka broker, or use TLS")
+            raise WireError(f"a response of {size} bytes: the server is no Kafka broker, or expects TLS")
         return self._exactly(size)
 
     def _exactly(self, size: int) -> memoryview:

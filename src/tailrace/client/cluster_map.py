@@ -135,12 +135,12 @@ class ClusterMap:
         self._coordinators.pop(key, None)
 
     def forget_all(self) -> None:
-        """Find out anew who leads and coordinates what; the epochs of leaders are kept."""
+        """Forget all leaders and coordinators, but not the epochs of leaders."""
         for partition in self._leaders:
             self.forget_leader(partition)
         self._coordinators.clear()
 
     def forget_address(self, address: Address) -> None:
-        """A broker does not answer: find out anew who coordinates what it coordinated."""
+        """A broker does not answer: forget that it is a coordinator."""
         for key in [key for key, known in self._coordinators.items() if known == address]:
             del self._coordinators[key]

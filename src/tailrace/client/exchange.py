@@ -97,7 +97,7 @@ class Exchange:
         response = MESSAGES[pending.api_key].response
         found, at = read_response_header(frame, 0, pending.api_key, is_flexible(response, pending.version))
         if found != pending.correlation_id:
-            raise WireError(f"response {found} came, {pending.correlation_id} was due")
+            raise WireError(f"the response has correlation id {found}, expected {pending.correlation_id}")
         decoded: Any = decode_whole(response, pending.version, frame, at)
         self._pending.popleft()
         return pending.token, decoded

@@ -42,7 +42,7 @@ class Refused(ClientError):
 
 
 class NoSuchPartition(Refused):
-    """A topic has fewer partitions than somebody thinks. Retriable, as a partition may just have been added."""
+    """The topic has no partition of this number. Retriable, as the partition may just have been added."""
 
     def __init__(self, partition: PartitionName, count: int) -> None:
         what = f"find partition {partition.partition} of topic {partition.topic}"
@@ -55,7 +55,7 @@ class AssignmentLost(ClientError):
 
 
 class NotAcknowledged(ClientError):
-    """A message of a share group was not acknowledged, or nobody knows: it may be delivered again, to any member."""
+    """A message of a share group was not acknowledged, or perhaps not: it may be delivered again, to any member."""
 
 
 class OutcomeUnknown(ClientError):
@@ -67,7 +67,7 @@ class Busy(ClientError):
 
 
 class Unavailable(ClientError):
-    """Nobody could serve a request within its deadline; the message has the last reason."""
+    """No broker could serve a request within its deadline; the message has the last reason."""
 
 
 def error_of(code: int) -> Error:

@@ -139,7 +139,7 @@ class GroupConsumer:
         try:
             await self._commit(offsets)
         except AssignmentLost:
-            self._progress.tell(offsets)
+            self._progress.reported_lost(offsets)
             raise
         lost = self._progress.take_lost()
         if lost:
@@ -246,9 +246,9 @@ class GroupConsumer:
         now = self._driver.now()
         if self._options.commits_automatically and now >= self._commit_at and self._committing is None:
             self._commit_at = now + self._options.commit_interval_s
-            self._committing = asyncio.get_running_loop().create_task(self._commit_beside())
+            self._committing = asyncio.get_running_loop().create_task(self._commit_in_task())
 
-    async def _commit_beside(self) -> None:
+    async def _commit_in_task(self) -> None:
         with suppress(ClientError):  # a later commit, or the next owner, begins at the last one that succeeded
             await self._commit(self._progress.to_commit())
         self._committing = None
@@ -259,7 +259,7 @@ class GroupConsumer:
             await asyncio.shield(self._committing)
 
     async def _try_to_commit(self) -> None:
-        """Commit unless the coordinator cannot be reached for a whole session: then it has other worries."""
+        """Commit unless the coordinator cannot be reached for a whole session: then the session has ended."""
         with suppress(ClientError, TimeoutError):
             async with asyncio.timeout(self._options.session_timeout_ms / 1000):
                 await self._commit_ended()

@@ -1,7 +1,7 @@
 """Prepares a share group to be taken from: its settings, and the initialization of its partitions.
 
 A group gets its settings before its first member, since `share.auto.offset.reset` counts at that moment. Brokers
-initialize the partitions that members subscribe to; whoever fetches need not be a member. So a member joins once,
+initialize the partitions that members subscribe to; a client may fetch without being a member. So a member joins once,
 until all partitions of the topic are assigned, and leaves: thousands of groups cost no heartbeats. A topic that gets
 more partitions, or is deleted and made again, is prepared again.
 
@@ -128,7 +128,7 @@ class GroupPreparation:
                 (answer,) = (await cluster.call(address, request)).results
                 check(answer.error_code, what, answer.error_message)
                 if not any(one.name == OFFSET_RESET and one.value == "earliest" for one in answer.configs):
-                    raise Retry(f"{address} does not know them yet")
+                    raise Retry(f"the metadata of {address} does not have them yet")
 
         await cluster.retry(what, ask)
 

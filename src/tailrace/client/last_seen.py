@@ -1,7 +1,7 @@
 """When brokers, producers and consumers of the HTTP queue were last seen: a compacted topic, and a view of it.
 
 Doors write a record for each that they have seen, every few seconds, and wait for none of them. So a time is that of
-the last record, some seconds old; and what nobody has ever written is not there.
+the last record, some seconds old; what no door has seen yet has no record.
 """
 
 import json
@@ -51,7 +51,7 @@ class LastSeen:
         self._found: OrderedDict[bytes, Seen] = OrderedDict()  # the one that was written last at the end
 
     async def read(self) -> list[Seen]:
-        """What there is now, the last first; what was read before is not read again."""
+        """The last-seen times now, newest first; only records that are new since the last call are read."""
         if await partitions_of(self._cluster, HEALTH.topic) is not None:
             try:
                 await self._read_on()

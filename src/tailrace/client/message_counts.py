@@ -66,7 +66,7 @@ class MessageCounts:
         return len(self._ranges)
 
     async def between(self, place: PartitionName, first: int, end: int) -> int:
-        """The messages that readers of committed records see; what was deleted does not count."""
+        """How many messages readers of committed records see; deleted ones do not count."""
         if first >= end:
             return 0
         if await self._is_compacted(place.topic):
@@ -83,7 +83,7 @@ class MessageCounts:
         while kept.end < end:
             before = kept.end
             gaps = await self._gaps(place, before, end)
-            if kept.end == before:  # else somebody else has read it meanwhile
+            if kept.end == before:  # else another caller has read it meanwhile
                 kept.extend(end, gaps)
         while first < kept.first:
             before = kept.first

@@ -186,7 +186,7 @@ class Producer:
     async def begin(self) -> None:
         """Begin a transaction; the first one fences other producers with this transactional id."""
         assert self._options.transactional_id is not None, "the producer has no transactional id"
-        assert self._added is None, "the transaction before has not ended"
+        assert self._added is None, "the previous transaction has not ended"
         if self.fenced:
             raise NotWritten(self.fenced)
         if self._identity is None or self._needs_epoch:
@@ -219,7 +219,7 @@ class Producer:
         await self._end(commit=True)
 
     async def abort(self) -> None:
-        """Abort the transaction: nobody who reads committed records sees what it wrote."""
+        """Abort the transaction: readers of committed records never see what it wrote."""
         assert self._added is not None, "there is no open transaction"
         for batch in self._outbox.abandon_waiting():
             self._fail(batch, "the transaction was aborted")
@@ -269,7 +269,7 @@ class Producer:
         return self._sticky.setdefault(topic, int(self._cluster.driver.jitter(0, count)) % count)
 
     async def _look_up(self, topic: str) -> None:
-        """Ask for the metadata of a topic again, while records are sent by what is known."""
+        """Refresh the metadata of a topic; meanwhile records are sent by the old metadata."""
         try:
             await self._cluster.refresh([topic])
         except (Retry, ClientError):
@@ -492,7 +492,7 @@ class Producer:
             if not written.done():
                 written.set_exception(NotWritten(why, may_be_written=may_be_written, error=error))
                 if self._options.transactional_id is not None:
-                    written.exception()  # the end of the transaction tells, so nobody need look at each record
+                    written.exception()  # commit raises, so the caller need not check each record
         self._progressed()
 
     def _progressed(self) -> None:

@@ -107,7 +107,7 @@ class Producers:
             return
         principal = next((one for one, kept in self._kept.items() if kept.is_idle), None)
         if principal is None:
-            raise TooManyProducers(f"{len(self._kept)} principals write at the same time; there is no room for another")
+            raise TooManyProducers(f"{len(self._kept)} principals are writing, which is the limit; try again later")
         self._close(principal)
 
     def _close(self, principal: str) -> None:

@@ -34,9 +34,9 @@ def scram(mechanism: str, username: str, password: str, nonce: str) -> SaslExcha
     except (KeyError, ValueError, binascii.Error):
         raise _invalid("the first answer has no salt or no count") from None
     if not given.get("r", "").startswith(nonce) or given["r"] == nonce:
-        raise _invalid("it does not continue our nonce")
+        raise _invalid("its nonce does not continue the client's")
     if not ITERATIONS_MIN <= count <= ITERATIONS_MAX:
-        raise _invalid(f"it wants {count} iterations")
+        raise _invalid(f"it asks for {count} iterations; allowed are {ITERATIONS_MIN} to {ITERATIONS_MAX}")
     salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, count)
     client_key = hmac.digest(salted, b"Client Key", digest)
     last = f"c={base64.b64encode(NO_BINDING.encode()).decode()},r={given['r']}"
@@ -46,7 +46,8 @@ def scram(mechanism: str, username: str, password: str, nonce: str) -> SaslExcha
     answer = _fields(_text((yield f"{last},p={base64.b64encode(proof).decode()}".encode())))
     expected = hmac.digest(hmac.digest(salted, b"Server Key", digest), everything, digest)
     if not hmac.compare_digest(answer.get("v", ""), base64.b64encode(expected).decode()):
-        raise _invalid(f"it does not know the password itself{': ' + answer['e'] if 'e' in answer else ''}")
+        why = f": {answer['e']}" if "e" in answer else ""
+        raise _invalid(f"its signature does not prove that it knows the password{why}")
 
 
 def _text(said: bytes) -> str:
@@ -58,4 +59,4 @@ def _fields(said: str) -> dict[str, str]:
 
 
 def _invalid(why: str) -> SecurityRefused:
-    return SecurityRefused(f"the broker's side of SCRAM is not to be trusted: {why}")
+    return SecurityRefused(f"the broker's SCRAM messages are not valid: {why}")

@@ -100,7 +100,7 @@ def _versions(settings: _Settings) -> tuple[str, ...]:
     found = tuple(one for one in TLS_VERSIONS if one in enabled and (newest == "TLS" or one <= newest))
     if not found:  # older TLS versions are ignored silently: they are less secure
         said = f"{name} = {settings.text(name)!r} with {settings.prefix}ssl.protocol = {newest}"
-        raise settings.bad(f"{said} leaves neither {' nor '.join(TLS_VERSIONS)}, and no others are spoken")
+        raise settings.bad(f"{said} leaves neither {' nor '.join(TLS_VERSIONS)}; only these are supported")
     return found
 
 
@@ -146,10 +146,10 @@ def _login(settings: _Settings) -> tuple[str, str]:
     found = _JAAS.fullmatch(settings.text("sasl.jaas.config"))
     if found is None:
         raise settings.bad(JAAS_FORM)
-    told = {one[1]: _unquoted(one[2] or one[3] or one[4] or "") for one in _PAIR.finditer(found[1])}
-    if not told.get("username") or "password" not in told:
+    pairs = {one[1]: _unquoted(one[2] or one[3] or one[4] or "") for one in _PAIR.finditer(found[1])}
+    if not pairs.get("username") or "password" not in pairs:
         raise settings.bad(JAAS_FORM)
-    return told["username"], told["password"]
+    return pairs["username"], pairs["password"]
 
 
 def _unquoted(text: str) -> str:

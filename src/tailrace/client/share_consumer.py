@@ -8,7 +8,7 @@ A message is locked for the member that it was delivered to. Until the lock ends
 be delivered again, rejects it, or renews the lock. With implicit acknowledgement, a poll accepts all that the last one
 returned. Delivery is at least once: what is not acknowledged in time is delivered again.
 
-Records are fetched only while a poll waits, and up to `prefetch` more, so no message is locked that nobody wants.
+Records are fetched only while a poll waits, and up to `prefetch` more, so no message is locked before it is wanted.
 Several polls may wait at once. Each broker that leads assigned partitions has a task of its own (`share_fetching`).
 """
 

@@ -60,7 +60,7 @@ class Consuming(Protocol):
         ...
 
     def refused(self, why: str) -> None:
-        """An acknowledgement failed, and nobody waits for it."""
+        """An acknowledgement failed whose result no caller awaits."""
         ...
 
     def failed(self, failure: ClientError) -> None: ...
@@ -101,7 +101,7 @@ class ShareFetching:
         self._session = session
         self._consuming = consuming
         self._renews_locks = renews_locks
-        self._said = Acknowledgements()
+        self._acknowledgements = Acknowledgements()
         self._acquired: dict[TopicPartition, AcquiredRecords] = {}
         self._retry_at = -inf
         self._wake = asyncio.Event()
@@ -114,12 +114,12 @@ class ShareFetching:
     @property
     def is_settled(self) -> bool:
         """Whether all acknowledgements are answered."""
-        return not len(self._said) and not self._said.is_sent
+        return not len(self._acknowledgements) and not self._acknowledgements.is_sent
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for the result of an acknowledgement that is not sent yet."""
-        return any(one.token is not None and one.token.done is not None for one in self._said)
+        """Whether a caller awaits the result of an acknowledgement that is not sent yet."""
+        return any(one.token is not None and one.token.done is not None for one in self._acknowledgements)
 
     def may_fetch(self, now: float) -> bool:
         """Whether no fetch is under way, and no pause after an error."""
@@ -140,7 +140,9 @@ class ShareFetching:
         if outcome is not Outcome.RENEW:
             message.outcome = outcome
             del self.held[message]
-        self._say(message.source, Decision(message.offset, outcome, message.locked_until, _Token(message, done)))
+        self._add_decision(
+            message.source, Decision(message.offset, outcome, message.locked_until, _Token(message, done))
+        )
 
     def lose(self, message: Message) -> None:
         """The lock has ended, or may have: others may have the message by now."""
@@ -174,7 +176,7 @@ class ShareFetching:
                 await self._send(request)
             else:
                 await self._wait(now)
-        await self._say_goodbye()
+        await self._close_session()
 
     async def _wait(self, now: float) -> None:
         until = [self._retry_at]
@@ -198,17 +200,17 @@ class ShareFetching:
         wanted = self._consuming.wanted(self.address, now)
         limits = self._consuming.fetch_limits(self) if wanted else None
         if not self._session.is_open:
-            if limits is None and not len(self._said):
+            if limits is None and not len(self._acknowledgements):
                 return None
             if limits is None:  # open a session only to acknowledge
                 return self._session.fetch((), FetchLimits(max_wait_ms=0, max_records=0, mode="batch_optimized"), {})
             return self._session.fetch(wanted, limits, {})
-        if limits is None or any(one.outcome is Outcome.RENEW for one in self._said):
-            if not len(self._said):
+        if limits is None or any(one.outcome is Outcome.RENEW for one in self._acknowledgements):
+            if not len(self._acknowledgements):
                 return None
-            said = self._said.take()
-            return self._session.acknowledge(said, renews=self._said.renews)
-        return self._session.fetch(wanted, limits, self._said.take())
+            batches = self._acknowledgements.take()
+            return self._session.acknowledge(batches, renews=self._acknowledgements.renews)
+        return self._session.fetch(wanted, limits, self._acknowledgements.take())
 
     async def _send(self, request: Request) -> None:
         sent_at = self._driver.now()
@@ -239,24 +241,24 @@ class ShareFetching:
                 'version 4.2; use acquire_mode="batch_optimized"'
             )
 
-    async def _say_goodbye(self) -> None:
-        rounds = len(self._said).bit_length() + 1  # each halves what is refused
-        while self._session.is_open and len(self._said) and rounds:
+    async def _close_session(self) -> None:
+        rounds = len(self._acknowledgements).bit_length() + 1  # each halves what is refused
+        while self._session.is_open and len(self._acknowledgements) and rounds:
             rounds -= 1
-            said = self._said.take()
-            await self._send(self._session.acknowledge(said, renews=self._said.renews))
+            batches = self._acknowledgements.take()
+            await self._send(self._session.acknowledge(batches, renews=self._acknowledgements.renews))
         if self._session.is_open:
             with suppress(Retry, ClientError, OSError, TimeoutError):
                 await self._cluster.call(self.address, self._session.close())
-        self._settle(self._said.abandoned(Error.NETWORK_EXCEPTION), why="the consumer was closed")
+        self._settle(self._acknowledgements.abandoned(Error.NETWORK_EXCEPTION), why="the consumer was closed")
 
     # Answers
 
     def _unanswered(self, why: str) -> None:
-        """The connection is gone, and with it the session: the broker gives to others what it had locked."""
+        """The connection is gone, and with it the session: the broker releases the messages that it had locked."""
         self._session.reset()
         self._retry_at = self._driver.now() + self._driver.jitter(0.5, 1.0) * PAUSE_S
-        self._settle(self._said.abandoned(Error.NETWORK_EXCEPTION), why=why)
+        self._settle(self._acknowledgements.abandoned(Error.NETWORK_EXCEPTION), why=why)
         self._consuming.unanswered(self.address, self._consuming.wanted(self.address, self._retry_at))
 
     def _take(self, response: ShareFetchResponse | ShareAcknowledgeResponse, sent_at: float) -> None:
@@ -264,7 +266,7 @@ class ShareFetching:
         code = error_of(response.error_code)
         if code is not Error.NONE:
             self._session.reset()
-            self._settle(self._said.refused(code, now))
+            self._settle(self._acknowledgements.refused(code, now))
             self._retry_at = now + self._driver.jitter(0.5, 1.0) * PAUSE_S
             if not code.retriable:
                 self._consuming.failed(Refused(code, f"fetch from {self.address}", response.error_message))
@@ -283,7 +285,7 @@ class ShareFetching:
                     errors[partition] = error_of(answer.error_code)
                 if errors[partition] in MOVED:
                     self._take_error(partition, errors[partition], answer, response.node_endpoints)
-        self._settle(self._said.answered(errors, now), sent_at, lock_s)
+        self._settle(self._acknowledgements.answered(errors, now), sent_at, lock_s)
 
     def _take_records(
         self,
@@ -321,9 +323,9 @@ class ShareFetching:
         ]
         self.held |= dict.fromkeys(messages)
         for offset in found.gaps:
-            self._say(partition, Decision(offset, Outcome.GAP, sent_at + lock_s))
+            self._add_decision(partition, Decision(offset, Outcome.GAP, sent_at + lock_s))
         for offset in found.unreadable:
-            self._say(partition, Decision(offset, Outcome.RELEASE, sent_at + lock_s))
+            self._add_decision(partition, Decision(offset, Outcome.RELEASE, sent_at + lock_s))
         self._consuming.delivered(messages)
 
     def _take_error(
@@ -340,8 +342,8 @@ class ShareFetching:
         else:
             self._consuming.failed(Refused(error, f"fetch {name}", answer.error_message))
 
-    def _say(self, partition: TopicPartition, decision: Decision) -> None:
-        replaced = self._said.add(partition, decision)
+    def _add_decision(self, partition: TopicPartition, decision: Decision) -> None:
+        replaced = self._acknowledgements.add(partition, decision)
         if replaced is not None and replaced.token is not None:
             replaced.token.finish(None)  # a renewal, which a decision makes needless
         self.wake()

@@ -1,11 +1,11 @@
-"""Taking single messages from queues for many callers: what doors stand on that hand out one message a request.
+"""Taking single messages from queues for many callers, for doors whose protocol takes one message a request.
 
     takers = Takers(cluster)
     taker = takers.of("mailers", "mails")
     message = await taker.take()
     if message is not None:
         await taker.accept(message)
-        ... only now give the message to whoever asked for it
+        ... only now send the message to the client
 
 A taker asks the leaders of all partitions itself, whatever the group's assignor says, so takers in different processes
 share all partitions. By default a group gives out one message of a partition at a time, begins with the first message
@@ -206,7 +206,7 @@ class Taker:
         await self._settle(message, Outcome.RELEASE)
 
     async def reject(self, message: Message) -> None:
-        """Never give the message to anybody again: it goes to the group's dead letters, if there are any."""
+        """Never deliver the message again: it goes to the group's dead letter topic, if there is one."""
         await self._settle(message, Outcome.REJECT)
 
     async def peek(self, partition: int | None = None) -> Received | None:

@@ -1,4 +1,4 @@
-"""Who of the callers of a taker may ask the brokers now: as many as there are partitions that may have a message.
+"""Which callers of a taker may ask the brokers now: as many as there are partitions that may have a message.
 
 A group that locks one message of a partition has nothing to give while one is out. So callers wait here, first come,
 first served, until a message of this taker is settled; a caller that asks for an empty queue tells those behind it.
@@ -13,7 +13,7 @@ from math import inf
 
 class Turn(Enum):
     ASK = auto()  # `leave` must be called
-    EMPTY = auto()  # somebody has found out, after this caller came
+    EMPTY = auto()  # another caller, which asked later, found nothing
     LATE = auto()  # messages are out, and it took too long
 
 
@@ -38,7 +38,7 @@ class Gate:
         return not self.asking and not self._waiting
 
     def has_been_empty(self, since: float) -> bool:
-        """Whether somebody has asked since then, and there was nothing."""
+        """Whether a caller has asked since then, and found nothing."""
         return self._empty_at >= since
 
     async def enter(self, room: int, came_at: float, gives_up_at: float, waits_s: float, *, is_back: bool) -> Turn:

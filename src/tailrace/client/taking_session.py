@@ -6,7 +6,7 @@ first ShareFetch, and closed when the taker is idle.
 
 An accept counts when the broker has answered it. A broker that could not store it is asked again, as long as the lock
 lasts. Whatever leaves open what became of it is `OutcomeUnknown`: the message may be finished or come again, so the
-caller must not give it to anybody.
+caller must not pass it on.
 """
 
 import asyncio
@@ -134,7 +134,7 @@ class TakingSession:
             raise
 
     def decide(self, message: Message, outcome: Outcome) -> "asyncio.Future[None]":
-        """Done when the broker has answered. NotAcknowledged: it did not happen; OutcomeUnknown: nobody knows."""
+        """Done when the broker has answered. NotAcknowledged: it did not happen; OutcomeUnknown: it may have."""
         self.held.pop(message, None)
         message.outcome = outcome
         until = min(message.locked_until, self._driver.now() + SETTLE_MAX_S)

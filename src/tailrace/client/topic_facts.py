@@ -1,4 +1,4 @@
-"""All that is to be told of a topic: its partitions, offsets and settings, from several requests."""
+"""A full description of a topic: its partitions, offsets and settings, from several requests."""
 
 from typing import Final, NamedTuple
 

@@ -101,7 +101,7 @@ def check_offsets(header: BatchHeader, at: int, expected: ExpectedOffsets, *, is
     is_behind = header.last_offset < at if is_first else header.base_offset < at
     leaps = at < expected.end <= header.base_offset and header.last_offset >= expected.high_watermark
     if is_behind or leaps:
-        raise CorruptBatch(f"a batch says it begins at offset {header.base_offset}, where {at} is due")
+        raise CorruptBatch(f"a batch has base offset {header.base_offset} where {at} or later was expected")
 
 
 def merge_adjacent(skipped: Sequence[SkippedOffsets]) -> list[SkippedOffsets]:

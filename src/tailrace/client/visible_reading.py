@@ -75,4 +75,4 @@ def _answer(response: Any, place: PartitionName, what: str) -> Any:
         for one in topic.partitions:
             if topic.name == place.topic and one.partition == place.partition:
                 return one
-    raise Retry(f"the broker says nothing of {place.topic}-{place.partition}")
+    raise Retry(f"the response does not have {place.topic}-{place.partition}")

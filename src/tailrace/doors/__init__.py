@@ -1,1 +1,1 @@
-"""The ways in and out. A door translates its protocol to what the broker offers, and keeps nothing worth keeping."""
+"""Doors: the protocols that clients reach the log by. A door translates, and keeps no state that outlives it."""

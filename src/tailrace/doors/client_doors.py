@@ -115,6 +115,6 @@ async def stop_doors(host: "ClientHost", doors: "Sequence[ClientDoor]") -> None:
         async with asyncio.timeout(CLOSE_MAX_S):
             await host.upstream.close()
     except TimeoutError:
-        logger.warning("the doors did not stop in time: requests that were under way are given up")
+        logger.warning("the doors did not stop in time, abandoning the requests under way")
     for door in doors:
         door.close()

@@ -5,7 +5,7 @@ registers all endpoints, and waits until its own metadata has them; then all doo
 requests of its clients wait: an earlier response would name no brokers and no topics. If one door cannot listen, all
 are closed: a broker starts with all its listeners or not at all. A gateway opens its doors the same way.
 
-The Kafka door stands on the services of its broker. All others are client doors: clients of the log, which stand on
+The Kafka door uses the services of its broker. All others are client doors: clients of the log, which use
 `upstream`.
 """
 

@@ -1,6 +1,6 @@
 """The client doors in a process of their own: their upstream is any cluster that speaks Kafka's protocol.
 
-All callers of a gateway share its identity upstream: who reaches the gateway may do there what the gateway may.
+All callers of a gateway share its identity upstream: each client of the gateway has the gateway's permissions there.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class GatewayHost:
         task.add_done_callback(self._ended)
 
     async def register(self, endpoints: Mapping[str, Address]) -> None:
-        """A gateway is known to nobody but its clients."""
+        """A gateway has no cluster to register with: it only notes its endpoints."""
         self.endpoints.update(endpoints)
 
     async def reach(self) -> str:
@@ -82,7 +82,7 @@ class GatewayHost:
                 raise
             except ClientError as error:
                 if is_there:
-                    logger.warning("%s; callers get errors until it answers", error)
+                    logger.warning("%s; clients get errors until the upstream answers again", error)
                 is_there = False
             else:
                 if not is_there:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tailrace.client.taking import Takers
 
 CLIENT_ID: Final = "tailrace-doors"
-# Callers of a door have timeouts of their own, often of 30 s: by then they should have been told what is wrong. People
-# who mistype the name of a topic wait for the answer.
+# Callers of a door have timeouts of their own, often of 30 s: the door's error must arrive before. A caller that
+# mistypes the name of a topic waits for it, too.
 LIMITS: Final = Limits(request_s=20.0, retry_s=20.0, unknown_s=1.0)
 # A topic that does not exist is an error that the door reports in its own words.
 PRODUCER_OPTIONS: Final = ProducerOptions(

@@ -215,7 +215,7 @@ async def _remove_oldest(log: "Log", count: int) -> None:
         remove_below_start(log)
     except OSError as error:
         logger.error(
-            "%s: cannot remove the files below offset %d, what is left of them comes back at the next start: %s",
+            "%s: cannot remove the segments below offset %d; those left are in the log again after the next start: %s",
             log.folder,
             log.start,
             error,

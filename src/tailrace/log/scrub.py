@@ -1,4 +1,4 @@
-"""Scrubbing: read a log from its start to its end, and compare every checksum, whether anybody reads it or not.
+"""Scrubbing: read a log from its start to its end, and compare every checksum, also of data that no client reads.
 
 Each segment is read in small pieces, so that the event loop is never blocked for long, and stepped through by the loop
 that also serves consumers (`reader.extract`): it compares checksums, and offsets with their neighbours. What is in the
@@ -69,12 +69,12 @@ async def _check(log: "Log", segment: Segment, moved: Callable[[int], Awaitable[
             if suspected == position:
                 return flaw
             suspected = position
-            logger.warning("read bad bytes, reading them again: %s", flaw)
+            logger.warning("the scrub read bad bytes, reading them a second time: %s", flaw)
             _forget(segment, position, size)
             continue
         if piece.size and suspected == position:
             logger.warning(
-                "%s at byte %d: good at the second read; memory or the way from the disk may be faulty",
+                "%s at byte %d: good at the second read; check the memory and the disk's cable",
                 segment.path_of(SEGMENT_SUFFIX),
                 position,
             )

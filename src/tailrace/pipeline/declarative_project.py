@@ -107,9 +107,9 @@ def _refuse(project: Path, bootstrap: str, topic: str, into: str) -> None:
     if project.exists() and (not project.is_dir() or any(project.iterdir())):
         raise PipelineFailed(f"{project} is there already; give a folder that is not, or an empty one")
     if topic == into:
-        raise PipelineFailed(f"{topic} would be read and written in a circle; give another topic to write to")
+        raise PipelineFailed(f"{topic} would be read and written in an endless loop; give another topic to write to")
     for name in (topic, into):
         if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
-            raise PipelineFailed(f"{name!r} is no name of a topic: letters, digits, dots, hyphens, underscores")
+            raise PipelineFailed(f"{name!r} is not a topic name: letters, digits, dots, hyphens, underscores")
     if not re.fullmatch(r"[\w.:,\[\]-]+", bootstrap):
-        raise PipelineFailed(f"{bootstrap!r} is no address of brokers: HOST:PORT, with commas between them")
+        raise PipelineFailed(f"{bootstrap!r} is not a list of broker addresses: HOST:PORT, with commas between them")

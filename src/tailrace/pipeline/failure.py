@@ -22,7 +22,7 @@ class RecordsDamaged(PipelineFailed):
 
 
 class NotOurHistory(PipelineFailed):
-    """A folder that holds no Tailrace history, or a history that somebody else has written into."""
+    """A folder that holds no Tailrace history, or a history that another program has written into."""
 
 
 class HistoryDamaged(PipelineFailed):

@@ -20,7 +20,7 @@ def parse_json(frame: "DataFrame", schema: "str | StructType | None" = None) -> 
     """Read the column `value` as JSON: as a struct of `schema` (in DDL, or a `StructType`), or as VARIANT without one.
 
     A null value stays null; an empty value is not valid JSON. Both frames may be batch or streaming: write `rows` to
-    their destination, and `bad` to a topic that somebody checks."""
+    their destination, and `bad` to a topic that people check."""
     from pyspark.sql import functions as f
 
     text = f.col("value").cast("string")

@@ -38,7 +38,7 @@ WITHOUT_EFFECT: Final[Mapping[str, tuple[str, ...]]] = {
         "max.in.flight.requests.per.connection", "compression.gzip.level", "compression.lz4.level",
         "compression.zstd.level", "partitioner.adaptive.partitioning.enable", "partitioner.availability.timeout.ms",
     ),
-    "what a client tells of itself": (
+    "what a client reports about itself": (
         "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
         "enable.metrics.push", "auto.include.jmx.reporter",
     ),
@@ -59,19 +59,19 @@ class Refusal(NamedTuple):
     harmless: str = ""  # the value that matches what is done anyway; empty: no such value
 
 
-_NO_CLASSES: Final = "classes of Java's cannot run here"
+_NO_CLASSES: Final = "Java classes cannot run here"
 # A name that ends with a dot stands for all names with that prefix.
 REFUSED: Final[Mapping[str, Refusal]] = {
-    "kafka.auto.offset.reset": Refusal("say with startingOffsets where to begin"),
-    "kafka.enable.auto.commit": Refusal("Spark's checkpoint says how far a query is", "false"),
+    "kafka.auto.offset.reset": Refusal("set startingOffsets instead"),
+    "kafka.enable.auto.commit": Refusal("Spark's checkpoint has the progress of a query", "false"),
     "kafka.exclude.internal.topics": Refusal("subscribePattern never means the brokers' own topics", "true"),
-    "kafka.key.deserializer": Refusal("keys are bytes: make of them what you need in the DataFrame"),
-    "kafka.value.deserializer": Refusal("values are bytes: make of them what you need in the DataFrame"),
-    "kafka.key.serializer": Refusal("keys are bytes or text: make them in the DataFrame"),
-    "kafka.value.serializer": Refusal("values are bytes or text: make them in the DataFrame"),
+    "kafka.key.deserializer": Refusal("keys are bytes: convert them in the DataFrame"),
+    "kafka.value.deserializer": Refusal("values are bytes: convert them in the DataFrame"),
+    "kafka.key.serializer": Refusal("keys are bytes or text: convert them in the DataFrame"),
+    "kafka.value.serializer": Refusal("values are bytes or text: convert them in the DataFrame"),
     "kafka.interceptor.classes": Refusal(f"{_NO_CLASSES}, and they could change records"),
-    "kafka.partition.assignment.strategy": Refusal("Spark shares out the partitions, among its tasks"),
-    "kafka.group.remote.assignor": Refusal("Spark shares out the partitions, among its tasks"),
+    "kafka.partition.assignment.strategy": Refusal("Spark assigns the partitions to its tasks"),
+    "kafka.group.remote.assignor": Refusal("Spark assigns the partitions to its tasks"),
     "kafka.partitioner.class": Refusal(f"{_NO_CLASSES}; a column partition says where a row goes"),
     "kafka.partitioner.ignore.keys": Refusal("a row goes where its key belongs, or its column partition says", "false"),
     "kafka.transactional.id": Refusal("exactlyOnce with a sinkId writes in transactions"),
@@ -80,12 +80,12 @@ REFUSED: Final[Mapping[str, Refusal]] = {
     "kafka.security.providers": Refusal(_NO_CLASSES),
     "kafka.ssl.engine.factory.class": Refusal(_NO_CLASSES),
     "kafka.ssl.provider": Refusal(_NO_CLASSES),
-    "kafka.ssl.trustmanager.algorithm": Refusal("whom to trust is decided as PKIX says", "PKIX"),
+    "kafka.ssl.trustmanager.algorithm": Refusal("certificates are checked by PKIX's rules only", "PKIX"),
     "kafka.ssl.cipher.suites": Refusal("suites cannot be chosen here; ssl.enabled.protocols can"),
     "kafka.sasl.client.callback.handler.class": Refusal(_NO_CLASSES),
     "kafka.sasl.login.class": Refusal(_NO_CLASSES),
     "kafka.sasl.login.callback.handler.class": Refusal(_NO_CLASSES),
-    "kafka.sasl.oauthbearer.": Refusal("OAuth is not there; sasl.mechanism is PLAIN or SCRAM"),
+    "kafka.sasl.oauthbearer.": Refusal("OAuth is not supported; sasl.mechanism is PLAIN or SCRAM"),
 }
 
 

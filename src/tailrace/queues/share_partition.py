@@ -357,7 +357,7 @@ class SharePartition:
         self._drop_finished()
 
     def not_delivered(self, member: str, acquired: Iterable[Acquired], turn: DeliveryTurn) -> None:
-        """A member cannot get what was acquired for it: give that back, and nothing else that it holds."""
+        """Records acquired for a member cannot be sent to it: release them, and no others that it holds."""
         for one in acquired:
             for run in self._exactly(max(one.first, self._runs.start), min(one.last, self._runs.end - 1)):
                 if run.state is DeliveryState.ACQUIRED and run.member == member and not run.writing:
@@ -467,7 +467,7 @@ class SharePartition:
 
 
 def _released(run: Run, turn: DeliveryTurn, *, rests: bool) -> tuple[Cause, int]:
-    """What becomes of a record that comes back, and until when it rests."""
+    """Why a record leaves its lock that was not accepted, and until when its backoff lasts (-1: none)."""
     rules = turn.rules
     if _is_exceeded(run, rules):
         return (Cause.EXCEEDED if rules.dead_letters else Cause.DISCARDED), -1

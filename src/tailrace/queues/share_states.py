@@ -1,7 +1,7 @@
 """The share coordinator of one partition of `__share_group_state`, as a state machine without I/O.
 
 It keeps what is stored of share partitions (`queues.state`). The leader of the topic partition decides what happens to
-records, and has its decisions stored here; whoever leads next reads them.
+records, and has its decisions stored here; the next leader reads them.
 
 Each request is a method call with a `ShareTurn`, which collects the records to append. A refused request raises a fault
 and changes nothing; everything else changes by `replay` only. Two epochs keep late writes out:

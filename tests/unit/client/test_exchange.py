@@ -68,7 +68,7 @@ def test_responses_belong_to_requests_in_order() -> None:
 def test_a_response_out_of_order_is_refused(number: int) -> None:
     found = exchange(heartbeat=(0, 4))
     found.request(HEARTBEAT, "a")
-    with pytest.raises(WireError, match=f"response {number} came, 1 was due"):
+    with pytest.raises(WireError, match=f"correlation id {number}, expected 1"):
         found.response(heartbeat_response(number, 4))
     assert found.abandon() == ["a"]
     assert len(found) == 0

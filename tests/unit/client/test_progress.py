@@ -49,6 +49,6 @@ def test_what_is_lost_is_told_once() -> None:
 def test_what_a_failed_commit_told_is_not_told_again() -> None:
     progress = begun()
     progress.returned({FIRST: 15, SECOND: 3})
-    progress.tell([FIRST])
+    progress.reported_lost([FIRST])
     progress.lose([FIRST, SECOND])
     assert progress.take_lost() == [SECOND]

@@ -34,13 +34,13 @@ def test_names_are_escaped_as_rfc_5802_has_it() -> None:
 @pytest.mark.parametrize(
     ("first", "final", "said"),
     [
-        (SERVER_FIRST.replace("4096", "4095"), "", "it wants 4095 iterations"),
-        (SERVER_FIRST.replace("4096", "99999999"), "", "it wants 99999999 iterations"),
-        (SERVER_FIRST.replace("rOpr", "stol"), "", "does not continue our nonce"),
-        (f"r={NONCE},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "", "does not continue our nonce"),
+        (SERVER_FIRST.replace("4096", "4095"), "", "it asks for 4095 iterations"),
+        (SERVER_FIRST.replace("4096", "99999999"), "", "it asks for 99999999 iterations"),
+        (SERVER_FIRST.replace("rOpr", "stol"), "", "nonce does not continue the client's"),
+        (f"r={NONCE},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "", "nonce does not continue the client's"),
         (f"r={BOTH_NONCES},i=4096", "", "no salt or no count"),
         ("\udcff", "", "no salt or no count"),
-        (SERVER_FIRST, SERVER_FINAL.replace("6rr", "7rr"), "does not know the password itself"),
+        (SERVER_FIRST, SERVER_FINAL.replace("6rr", "7rr"), "does not prove that it knows the password"),
         (SERVER_FIRST, "e=other-error", "other-error"),
     ],
 )

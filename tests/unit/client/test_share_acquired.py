@@ -65,7 +65,7 @@ def test_ranges_that_cannot_be_true() -> None:
 
 
 def test_bytes_that_are_no_batches() -> None:
-    with pytest.raises(ClientError, match="no record batches"):
+    with pytest.raises(ClientError, match="no valid record batches"):
         acquired(fetched(b"x" * 70, (0, 1, 1)))
 
 

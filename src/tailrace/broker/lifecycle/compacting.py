@@ -1,7 +1,7 @@
 """Compaction of the hosted partitions, in the background: one log at a time, the one that needs it most first.
 
 A log is compacted if its topic's `cleanup.policy` includes compact, below its last stable offset, by every replica on
-its own. Internal topics are left out: their coordinators restate what is live. Nothing is compacted before every
+its own. Internal topics are left out: their coordinators write what is live again. Nothing is compacted before every
 registered broker knows the empty batches that take the place of removed ones (`COMPACTION_LEVEL`).
 
 The cleaner runs in a worker process, which is started for a pass and ended after it. A pass that fails is logged and
@@ -33,7 +33,7 @@ class Compacting:
         self._failed: dict[Partition, str] = {}  # why its last pass failed: the same reason is logged once
 
     async def run(self) -> None:
-        """Compact whatever is due, for ever."""
+        """Compact the partitions that are due, in an endless loop."""
         while True:
             if not await self.compact_one():
                 await asyncio.sleep(self._hosted.effective.log_cleaner_backoff_ms / 1000)

@@ -99,7 +99,7 @@ class Registration:
                     await self._progress.until(self.is_known)
                 self._is_registered = self.is_known()  # False if it was fenced in between
             except TimeoutError:
-                logger.warning("registered, but this broker's copy of the metadata does not say so yet; retrying")
+                logger.warning("registered, but this broker's metadata does not have the registration yet; retrying")
             except Fault as fault:
                 if isinstance(fault, DuplicateBroker | UnsupportedVersion):
                     raise RegistrationRefused(f"the cluster refuses this broker: {fault}.") from None
@@ -147,7 +147,7 @@ class Registration:
                     if metadata.epoch == epoch:
                         return
                 except Fault as fault:
-                    logger.info("updating the registration failed, retrying: %s", fault)
+                    logger.info("cannot update the registration, retrying: %s", fault)
                     await asyncio.sleep(RETRY_S)
         finally:
             self._updating = False

@@ -37,7 +37,7 @@ class Scrubbing:
         self._ports = ports
 
     async def run(self) -> None:
-        """Check everything again and again, for ever."""
+        """Scrub all partitions at each interval, in an endless loop."""
         clock = self._ports.clock
         due = clock.monotonic() + min(FIRST_PASS_AFTER_S, self._hosted.effective.log_scrub_interval_ms / 1000)
         while True:

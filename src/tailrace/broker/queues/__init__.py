@@ -1,1 +1,1 @@
-"""The shell of share groups: the share coordinator and the way to it."""
+"""The shell of share groups: delivery on the leaders of partitions, the share coordinator, and calls to both."""

@@ -1,4 +1,4 @@
-"""What group coordinators ask of the leaders of partitions that share groups read, on whichever broker they are."""
+"""Calls of group coordinators to the leaders of partitions that share groups read, here or on another broker."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -129,7 +129,7 @@ class LedShare:
 
     @property
     def waiting(self) -> Collection[Callable[[], None]]:
-        """Those to be told when there may be more to acquire."""
+        """Those to be notified when there may be more to acquire."""
         return self._watchers
 
     @property
@@ -220,12 +220,12 @@ class LedShare:
                     piece *= READ_GROWTH  # records that come back lie scattered; new ones do not
         finally:
             self._done(turn)
-        self._tell_if_full()
+        self._log_if_full()
         return Taken(found, acquired)
 
     def acknowledge(self, member: str, acknowledged: Sequence[Acknowledgement]) -> Awaitable[None]:
-        """Decide now what becomes of these records: what the member acquires from now on is not meant. Returns when
-        that is durable; after a fault none of the acknowledgements counts.
+        """Decide about these records at once: records that the member acquires later are not affected. Returns when
+        the decisions are durable; after a fault none of the acknowledgements counts.
 
         Records below the start are finished already, and the machine ignores what is said about them. But it may have
         given them up a moment ago: then this, too, returns only when it is durable that they are finished."""
@@ -389,11 +389,15 @@ class LedShare:
         if not self.partition.hears_quorum():
             raise NotLeader(f"{self.partition.name}: this broker has lost contact with the majority")
 
-    def _tell_if_full(self) -> None:
+    def _log_if_full(self) -> None:
         if self._machine.is_full != self._was_full:
             self._was_full = self._machine.is_full
             if self._was_full:
-                logger.warning("%s has %d runs of records under way: no new ones are delivered", self.key, RUNS_MAX)
+                logger.warning(
+                    "share group %s: %d runs of records are unfinished, no new records are delivered",
+                    self.key,
+                    RUNS_MAX,
+                )
 
     # Reading
 

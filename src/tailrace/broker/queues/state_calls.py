@@ -1,4 +1,4 @@
-"""The way to the share coordinators: what is stored of share partitions, on whichever broker that is.
+"""Calls to the share coordinators, here or on another broker: read and write what is stored of share partitions.
 
 A call goes to the leader of the partition of `__share_group_state` that the share partition's key hashes to. For each
 such partition one request to another broker is under way at a time; it carries all calls that have gathered since the
@@ -126,7 +126,9 @@ class ShareStates:
             async with asyncio.timeout(ANSWERED_WITHIN_S):
                 outcome = await (self._coordinator.call(call) if place.broker == self._me else self._send(place, call))
         except TimeoutError:
-            raise CoordinatorUnavailable(f"broker {place.broker} did not answer in time") from None
+            raise CoordinatorUnavailable(
+                f"broker {place.broker} did not answer within {ANSWERED_WITHIN_S:g} s"
+            ) from None
         if isinstance(outcome, Fault):
             raise outcome
         return outcome

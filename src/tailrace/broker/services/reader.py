@@ -79,7 +79,7 @@ class ProducerSeen(NamedTuple):
 class Runner(Protocol):
     """Runs the parts of a request that cannot be answered at once: the client's connection."""
 
-    def beside(self, work: Coroutine[Any, Any, None], what: str) -> None:
+    def run_in_task(self, work: Coroutine[Any, Any, None], what: str) -> None:
         """Run work in its own task."""
 
     def failed(self, what: str) -> None:
@@ -364,7 +364,7 @@ class Fetch:
             done()
 
     def _read_cold(self) -> None:
-        self._runner.beside(self._read_off_loop(), "a Fetch")
+        self._runner.run_in_task(self._read_off_loop(), "a Fetch")
 
     async def _read_off_loop(self) -> None:
         for cold in self._cold:

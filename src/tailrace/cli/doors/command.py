@@ -31,7 +31,9 @@ class Sample(NamedTuple):
 
 
 def doors(
-    interval: Annotated[float, typer.Option("--interval", min=0.1, help="Seconds over which rates are taken.")] = 1.0,
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.1, help="Seconds over which rates are measured.")
+    ] = 1.0,
     json: Json = False,
     bootstrap: Brokers = "",
     client_config: ClientConfig = "",
@@ -68,22 +70,22 @@ async def _sample(cluster: Cluster) -> Sample:
     silent = {}
     for broker, address in sorted(cluster.map.brokers.items()):
         try:
-            told = await _doors_of(cluster, broker, address)
+            doors = await _doors_of(cluster, broker, address)
         except (Retry, ClientError) as error:
             silent[broker] = str(error)
         else:
-            found |= {(broker, listener): facts for listener, facts in told.items()}
+            found |= {(broker, listener): facts for listener, facts in doors.items()}
     return Sample(cluster.driver.now(), found, silent)
 
 
 async def _doors_of(cluster: Cluster, broker: BrokerId, address: Address) -> Mapping[str, Mapping[str, str]]:
-    """What a broker says of its doors, by listener; a foreign broker says nothing, and has Kafka's alone."""
+    """The facts of a broker's doors, by listener; a broker that is no Tailrace has the Kafka door only."""
     asked = ResourceAsked(resource_type=BROKER, resource_name=str(broker))
     (answer,) = (await cluster.call(address, DescribeConfigsRequest(resources=(asked,)))).results
     check(answer.error_code, f"describe broker {broker}", answer.error_message)
     facts = {one.name.removeprefix(PREFIX): one.value or "" for one in answer.configs if one.name.startswith(PREFIX)}
-    told = {listener: dict(one.split("=", 1) for one in value.split(",")) for listener, value in facts.items()}
-    return told or {"kafka": {"endpoint": str(address)}}
+    doors = {listener: dict(one.split("=", 1) for one in value.split(",")) for listener, value in facts.items()}
+    return doors or {"kafka": {"endpoint": str(address)}}
 
 
 def _row(first: Sample, second: Sample, broker: BrokerId, door: str) -> dict[str, object]:

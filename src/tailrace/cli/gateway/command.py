@@ -69,9 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "--upstream", metavar="HOST:PORT[,…]", required=True, help="Brokers of the cluster to stand in front of."
-    )
+    parser.add_argument("--upstream", metavar="HOST:PORT[,…]", required=True, help="Brokers of the upstream cluster.")
     parser.add_argument(
         "--client-config",
         "--command-config",
@@ -85,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data-dir",
         metavar="DIR",
-        help=f"Where a door keeps what it makes for itself, such as a certificate. Default: {DATA_DIR}.",
+        help=f"Folder for files that a door creates, such as a certificate. Default: {DATA_DIR}.",
     )
     parser.add_argument("--until-eof", action="store_true", help="Stop when standard input is closed.")
     return parser

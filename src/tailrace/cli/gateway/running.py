@@ -74,7 +74,7 @@ def _why(failure: BaseException | None, access: Access) -> str:
     if isinstance(failure, WrongCluster):
         return (
             f"stopped: another cluster is at {access} now: {failure}.\n"
-            "Registrations and positions of the old one are not there. To serve the new one, start the gateway again."
+            "It does not have the old one's registrations and positions. To serve it, start the gateway again."
         )
     logger.critical("the gateway stops: a background task failed", exc_info=failure)
     return f"the gateway failed and stopped: {failure!r}. The log above has the details."

@@ -25,9 +25,7 @@ IDLE_S: Final = 2.0  # without another message: the one that is named does not c
 
 Offset = Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="Offset of the message; `peek` shows it.")]
 Partition = Annotated[int, typer.Option("--partition", "-p", min=0, help="Partition of the message.")]
-Reach = Annotated[
-    int, typer.Option("--reach", min=1, help="Take up to this many messages; each other one has a delivery more.")
-]
+Reach = Annotated[int, typer.Option("--reach", min=1, help="Take up to this many messages; the others are released.")]
 
 
 def ack(

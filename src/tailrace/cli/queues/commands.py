@@ -174,7 +174,7 @@ def purge(
     name: Name,
     group: Group = "",
     execute: Annotated[
-        bool, typer.Option("--execute", help="Do it; without it the number of messages is only shown.")
+        bool, typer.Option("--execute", help="Skip them; without it their number is only shown.")
     ] = False,
     bootstrap: Brokers = "",
     client_config: ClientConfig = "",

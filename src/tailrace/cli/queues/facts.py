@@ -1,6 +1,6 @@
 """What is known of a queue: its topic, its share group, how many messages wait, and its settings.
 
-How many messages are locked by workers at the moment is known to no request of Kafka's protocol.
+No request of Kafka's protocol returns how many messages are locked at the moment.
 """
 
 from typing import Final, TypedDict

@@ -93,7 +93,7 @@ def take(
 ) -> None:
     """Take messages: print each, or run a command for each, until Ctrl-C, --max or --timeout.
 
-    A printed message is accepted: nobody gets it again. With --exec the exit code of the command decides: 0 accepts
+    A printed message is accepted: no worker gets it again. With --exec the exit code of the command decides: 0 accepts
     the message, 75 releases it for another try; any other code is a failed try: it is reported, and the message is
     delivered again until the delivery limit. The lock is renewed while the command runs. Its environment has
     MESSAGE_TOPIC, MESSAGE_PARTITION, MESSAGE_OFFSET, MESSAGE_DELIVERY_COUNT, MESSAGE_TIMESTAMP, MESSAGE_KEY and

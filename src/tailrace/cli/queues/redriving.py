@@ -1,9 +1,9 @@
 """`tailrace queue redrive`: send dead letters back to the topic that they come from.
 
-The dead letter topic is read as a queue, by the share group GROUP-redrive, so each dead letter is sent back once, by
-whoever runs the command; if it is interrupted, at most the message that was under way is sent twice. A message counts
-how often it was redriven, in a header: at the limit it stays where it is, else a message that can never be processed
-would circle for ever.
+The dead letter topic is read as a queue, by the share group GROUP-redrive, so several runs never send a dead letter
+back twice. If a run is interrupted, at most the message that was under way is sent twice. A header counts how often a
+message was redriven: at the limit it stays where it is, else a message that can never be processed would be sent
+back for ever.
 """
 
 from typing import Annotated, Final

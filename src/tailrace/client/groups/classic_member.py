@@ -139,7 +139,7 @@ class ClassicMember:
             case SyncGroupResponse() if self.state is State.SYNCING:
                 return self._refused(error, "sync with", now) if error else self._synced(response, now)
             case HeartbeatResponse() if self.state is not State.OVER:
-                return self._refused(error, "stay in", now) if error else self._stays(now)
+                return self._refused(error, "stay in", now) if error else self._schedule_heartbeat(now)
         return ()  # to a request that the machine no longer waits for
 
     def unanswered(self, now: float) -> Events:
@@ -174,10 +174,10 @@ class ClassicMember:
         except WireError as error:
             return self._fail(ClientError(f"cannot read the assignment of group {self._options.group}: {error}"))
         self.state = State.STABLE
-        self._stays(now)
+        self._schedule_heartbeat(now)
         return (Event("assigned", self.assignment),) if self.assignment else ()
 
-    def _stays(self, now: float) -> Events:
+    def _schedule_heartbeat(self, now: float) -> Events:
         self._failures = 0
         if self.state in (State.STABLE, State.REVOKING):
             self.wake_at = now + self._options.heartbeat_interval_ms / 1000
@@ -196,13 +196,13 @@ class ClassicMember:
 
     def _rebalance(self, now: float) -> Events:
         if self.state is State.REVOKING:
-            return self._stays(now)
+            return self._schedule_heartbeat(now)
         if not self.assignment:
             self.state = State.JOINING
             return self.unanswered(now)
         self._revoking = Event("revoked", self.assignment)
         self.state = State.REVOKING
-        self._stays(now)
+        self._schedule_heartbeat(now)
         return (self._revoking,)
 
     def _lose(self, now: float) -> Events:

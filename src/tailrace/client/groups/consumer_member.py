@@ -42,7 +42,7 @@ class ConsumerMember(HeartbeatingMember):
         super().__init__(options, member_id, now)
         self._owned: PartitionSet = ()
         self._reported: PartitionSet | None = None  # in the last heartbeat that said what it owns
-        self._acknowledged: PartitionSet | None = None  # of these the coordinator knows; None: it must be told
+        self._acknowledged: PartitionSet | None = None  # the coordinator knows of these; None: report them again
         self._revoking: Event | None = None
         self._released: PartitionSet = ()  # what `_revoking` takes
 

@@ -84,7 +84,7 @@ class GroupMember(Protocol):
 
     @property
     def needs_topics(self) -> bool:
-        """It cannot go on before `learnt` brings fresh metadata of `topics`."""
+        """The member sends nothing before `learnt` is called with fresh metadata of `topics`."""
         ...
 
     @property

@@ -17,7 +17,7 @@ class Progress:
         self._processed: dict[PartitionName, int] = {}
         self._committed: dict[PartitionName, int] = {}
         self._lost: dict[PartitionName, None] = {}  # before what was returned could be committed
-        self._told: dict[PartitionName, None] = {}  # the application knows that it could not commit these
+        self._reported: dict[PartitionName, None] = {}  # the application knows that it could not commit these
 
     def begin(self, starts: Offsets, committed: Offsets) -> None:
         """Partitions were assigned, to be read from `starts`; a start that is not `committed` will be."""
@@ -25,7 +25,7 @@ class Progress:
         self._processed |= starts
         self._committed |= committed
         for one in starts:
-            self._told.pop(one, None)
+            self._reported.pop(one, None)
 
     def returned(self, positions: Offsets) -> None:
         """A poll ends, with these positions."""
@@ -52,15 +52,15 @@ class Progress:
     def lose(self, partitions: Iterable[PartitionName]) -> None:
         """Another member may own these by now, and processes again what was returned and not committed."""
         for one in partitions:
-            if one in self._returned and self._returned[one] != self._committed.get(one) and one not in self._told:
+            if one in self._returned and self._returned[one] != self._committed.get(one) and one not in self._reported:
                 self._lost[one] = None
         self.release(partitions)
 
-    def tell(self, partitions: Iterable[PartitionName]) -> None:
-        """The application was told that these are lost, before the membership knows."""
-        self._told |= dict.fromkeys(partitions)
+    def reported_lost(self, partitions: Iterable[PartitionName]) -> None:
+        """The application got an error about these lost partitions, before the membership knows of the loss."""
+        self._reported |= dict.fromkeys(partitions)
 
     def take_lost(self) -> list[PartitionName]:
-        """The partitions that were lost with records that were returned and not committed; each is told once."""
+        """The partitions that were lost with records that were returned and not committed; each is reported once."""
         lost, self._lost = sorted(self._lost), {}
         return lost

@@ -1,4 +1,4 @@
-"""What one broker has to be told about the messages that it delivered, and has not confirmed yet.
+"""The acknowledgements of messages that one broker delivered, until it has confirmed them.
 
     batches = acknowledgements.take()            for the next request
     done = acknowledgements.answered(errors)     or `abandoned` when no response came
@@ -84,12 +84,12 @@ class Acknowledgements:
 
     @property
     def is_sent(self) -> bool:
-        """Whether what was taken has no answer yet."""
+        """Whether a request with acknowledgements has no answer yet."""
         return bool(self._sent)
 
     @property
     def renews(self) -> bool:
-        """Whether what was taken renews locks."""
+        """Whether the request under way renews locks."""
         return any(one.outcome is Outcome.RENEW for sent in self._sent.values() for one in sent)
 
     def answered(self, errors: Mapping[TopicPartition, Error], now: float) -> list[Settled]:
@@ -112,7 +112,7 @@ class Acknowledgements:
         return self.answered(dict.fromkeys(self._sent, error), now)
 
     def abandoned(self, error: Error) -> list[Settled]:
-        """No response came: nobody knows whether the request was executed. What was not sent yet is given up, too: its
+        """No response came: the request may have been executed. What was not sent yet is given up, too: its
         locks ended with the connection."""
         waiting = list(self)
         sent, self._sent = self._sent, {}

@@ -78,7 +78,7 @@ def _counts(answer: PartitionShareFetched) -> dict[int, int]:
     counts: dict[int, int] = {}
     for some in answer.acquired_records:
         if not 0 <= some.last_offset - some.first_offset < ACQUIRED_MAX - len(counts):
-            raise ClientError(f"the broker says that offsets {some.first_offset} to {some.last_offset} were acquired")
+            raise ClientError(f"acquired offsets {some.first_offset} to {some.last_offset} are no valid range")
         counts |= dict.fromkeys(range(some.first_offset, some.last_offset + 1), some.delivery_count)
     return counts
 
@@ -87,4 +87,4 @@ def _batches(data: Buffer) -> Iterator[tuple[memoryview, BatchHeader]]:
     try:
         yield from batches(data)
     except Fault as fault:
-        raise ClientError(f"the broker sends no record batches: {fault}") from None
+        raise ClientError(f"the broker's response has no valid record batches: {fault}") from None

@@ -46,11 +46,14 @@ class ShareSession:
 
     # Requests
 
-    def fetch(self, wanted: Collection[TopicPartition], limits: FetchLimits, said: Batches) -> ShareFetchRequest:
-        """Acquire records of these partitions, and acknowledge: `said` must be empty if the session is not open."""
-        assert self.is_open or not said
+    def fetch(
+        self, wanted: Collection[TopicPartition], limits: FetchLimits, acknowledged: Batches
+    ) -> ShareFetchRequest:
+        """Acquire records of these partitions, with these acknowledgements: none if the session is not open."""
+        assert self.is_open or not acknowledged
         added = [one for one in wanted if one not in self._known]
-        forgotten = [one for one in {**self._known, **said} if one not in wanted]  # what is named is added first
+        # `topics` of a request is applied before `forgotten_topics`, so a partition can be in both.
+        forgotten = [one for one in {**self._known, **acknowledged} if one not in wanted]
         self._known = dict.fromkeys(wanted)
         return ShareFetchRequest(
             group_id=self._group,
@@ -62,15 +65,15 @@ class ShareSession:
             max_records=limits.max_records,
             batch_size=limits.max_records,
             share_acquire_mode=ACQUIRE_MODES[limits.mode],
-            topics=_topics({**dict.fromkeys(added, ()), **said}),
+            topics=_topics({**dict.fromkeys(added, ()), **acknowledged}),
             forgotten_topics=tuple(
                 ForgottenTopic(topic_id=topic, partitions=numbers) for topic, numbers in by_topic(forgotten).items()
             ),
         )
 
-    def acknowledge(self, said: Batches, *, renews: bool = False) -> ShareAcknowledgeRequest:
+    def acknowledge(self, acknowledged: Batches, *, renews: bool = False) -> ShareAcknowledgeRequest:
         assert self.is_open
-        return self._acknowledge(self._epoch, said, renews)
+        return self._acknowledge(self._epoch, acknowledged, renews)
 
     def close(self) -> ShareAcknowledgeRequest:
         """The last request: the broker releases what was not acknowledged."""
@@ -79,13 +82,13 @@ class ShareSession:
         self.reset()
         return request
 
-    def _acknowledge(self, epoch: int, said: Batches, renews: bool) -> ShareAcknowledgeRequest:
+    def _acknowledge(self, epoch: int, acknowledged: Batches, renews: bool) -> ShareAcknowledgeRequest:
         return ShareAcknowledgeRequest(
             group_id=self._group,
             member_id=self._member_id,
             share_session_epoch=epoch,
             is_renew_ack=renews,
-            topics=_topics(said),
+            topics=_topics(acknowledged),
         )
 
     # Responses

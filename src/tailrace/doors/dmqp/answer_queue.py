@@ -1,7 +1,7 @@
-"""Responses leave in the order of the requests, whatever order they are found in. No I/O.
+"""Puts responses in the order of the requests, in whatever order they are ready. No I/O.
 
 Each request has a place in the queue from when it is read until its response leaves. A place that has no response after
-`ANSWER_MAX_S` is given EAGAIN; what becomes of the request later is not told to anybody.
+`ANSWER_MAX_S` is given EAGAIN; a response that is ready later is dropped.
 """
 
 from collections import deque

@@ -2,8 +2,8 @@
 
 Two files in the data directory: the private key with its certificate, which only the owner may read, and the
 certificate alone, which clients take as their authority: they trust this server and no other. It is for the host names
-of the broker and for this machine, and valid for ten years; whoever removes both files gets a new one at the next
-start.
+of the broker and for this machine, and valid for ten years. If both files are removed, a new one is made at the
+next start.
 """
 
 import ipaddress

@@ -32,7 +32,7 @@ class Method(IntEnum):
 class Status(IntEnum):
     OK = 0
     EIO = 5  # the request cannot be served; sending it again would not help
-    EAGAIN = 11  # it cannot be served now, or nobody knows whether it was: send it again
+    EAGAIN = 11  # not served, or perhaps served: send it again
     ENOSYS = 38  # there is no such method
     ENODATA = 61  # the topic is empty
     EPROTO = 71  # a response was sent to the server

@@ -82,7 +82,7 @@ class DmqpConnection(asyncio.BufferedProtocol):
 
     def begin(self) -> None:
         """The door has opened: read what the client has sent."""
-        self._go_on()
+        self._resume_reading()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
@@ -123,7 +123,7 @@ class DmqpConnection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._writable.set()
-        self._go_on()
+        self._resume_reading()
 
     # Requests
 
@@ -176,7 +176,7 @@ class DmqpConnection(asyncio.BufferedProtocol):
         self._door.held_bytes += held - self._held_bytes
         self._held_bytes = held
 
-    def _go_on(self) -> None:
+    def _resume_reading(self) -> None:
         """Read again, when enough requests were answered."""
         if self._transport is None or not self._writable.is_set():
             return
@@ -285,7 +285,7 @@ class DmqpConnection(asyncio.BufferedProtocol):
             self._door.counters.sent_bytes += len(data)
             self._transport.write(data)
             if not self._is_reading or self._rest or self._ended:
-                self._go_on()
+                self._resume_reading()
 
     # Time
 

@@ -145,9 +145,9 @@ class DmqpDoor:
             return
         try:
             self._tls.reload()
-            logger.info("loaded the certificate of the dmqp listener again")
+            logger.info("dmqp listener: loaded a new certificate")
         except BadCertificates as error:
-            logger.error("the certificate of the dmqp listener stays as it was: %s", error)
+            logger.error("dmqp listener: cannot load the new certificate, keeping the old one: %s", error)
 
     async def stop(self, grace_s: float) -> None:
         """Take no more requests, answer those that are under way for at most `grace_s`, then close everything."""

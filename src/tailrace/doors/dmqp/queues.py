@@ -49,7 +49,7 @@ class Push(Protocol):
     def timestamp_ms(self) -> int: ...
 
     def is_awaited(self) -> bool:
-        """Whether the client was not told anything yet."""
+        """Whether the client has no response yet."""
 
     def begun(self, written: "asyncio.Future[Written]") -> None: ...
 
@@ -93,7 +93,7 @@ class Queues:
             with self._upstream.producers.of(PRINCIPAL) as producer:
                 while done < len(pushes):
                     some = _some(pushes, done)
-                    if not some[0].is_awaited():  # its client was told to try again; those behind came later
+                    if not some[0].is_awaited():  # its client got EAGAIN; those behind came later
                         some[0].failed(NotAwaited())
                         done += 1
                         continue
@@ -131,7 +131,7 @@ class Queues:
             raise NotAwaited
         payload = message.value or b""
         if len(payload) > DMQP_PAYLOAD_MAX_BYTES:
-            logger.warning("%s is too large for DMQP: the group gives it up", message)
+            logger.warning("%s is too large for DMQP: rejecting it for its group", message)
             await taker.reject(message)
             raise TooLargeToSend(f"{message} has {len(payload)} bytes")
         await taker.accept(message)

@@ -1,4 +1,4 @@
-"""What a failure is to a client: every error of the client of the log as a status of DMQP.
+"""The DMQP status of every failure of the log's client.
 
 EAGAIN stands for all that may pass: no leader, no quorum, a broker that stops, an answer that was lost. So a PUSH that
 got EAGAIN may have been stored, and a POP that got EAGAIN may have taken a message away: it is never given twice.
@@ -23,7 +23,7 @@ class TooLargeToSend(Exception):
 
 
 class NotAwaited(Exception):
-    """The client is gone or was told to try again: its message was left where it is."""
+    """The client is gone or got EAGAIN already: its message stays in the queue."""
 
 
 def status_of(error: BaseException) -> Status:
@@ -35,7 +35,7 @@ def status_of(error: BaseException) -> Status:
         return _of_refusal(error.error)
     if isinstance(error, ClientError | Retry | OSError | TimeoutError | NotAwaited):
         return Status.EAGAIN
-    logger.error("a request failed unexpectedly", exc_info=error)
+    logger.error("a DMQP request failed unexpectedly", exc_info=error)
     return Status.EIO
 
 

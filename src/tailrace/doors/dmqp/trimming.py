@@ -1,10 +1,10 @@
-"""Messages that nobody needs any more are deleted, from the oldest on.
+"""Deletes the messages of DMQP's topics that every group has finished, from the oldest on.
 
 A message may go when every group that has a position on its topic is past it (share groups, consumer groups, and so the
 pipeline's too), when the group through which DMQP pops has a position at all, and when the message is older than
 `dmqp.trim.delay.ms`. So a group that begins within that time after a message was pushed still finds it. Every door does
 this on its own: deleting what is deleted changes nothing. Only the door's own topics are trimmed (`dmqp-0` and so on),
-never one that the setting `dmqp.topics` names: what becomes of its messages is said by its own settings.
+never one that the setting `dmqp.topics` names: its own retention settings apply.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Trimming:
             try:
                 await self.trim()
             except (ClientError, Retry, OSError, TimeoutError) as error:
-                logger.info("popped messages are kept until the next attempt: %s", error)
+                logger.info("dmqp: cannot delete popped messages, retrying later: %s", error)
 
     async def trim(self) -> dict[PartitionName, int]:
         """Delete what may go; returns the new starts of the partitions that have got shorter."""
@@ -60,7 +60,7 @@ class Trimming:
         wanted = {one: offset for one, offset in wanted.items() if offset > starts[one]}
         await self._delete(wanted)
         if wanted:
-            logger.info("trimmed %d partitions: popped by all groups, and old enough", len(wanted))
+            logger.info("dmqp: deleted popped messages of %d partitions", len(wanted))
         return wanted
 
     async def _finished(self, groups: Mapping[str, str], partitions: list[PartitionName]) -> dict[PartitionName, int]:

@@ -1,7 +1,7 @@
 """The listener of the gRPC door: the only module that imports gRPC. It carries bytes between gRPC and the services.
 
 gRPC parses HTTP/2, keeps connections alive and enforces deadlines and limits, in threads of its own. Requests come here
-as bytes and are parsed here, so that what is no message gets an error that says so. A request counts as held until
+as bytes and are parsed here, so that bytes that do not parse get an error that says so. A request counts as held until
 its call ends, or for a stream until the next one is read; beyond `GRPC_HELD_MAX_BYTES` calls are refused.
 
 What a service raises becomes the status of the call (`statuses`), with the standard details of google.rpc: ErrorInfo,
@@ -201,7 +201,7 @@ class GrpcDoor:
     async def _lasts(self, method: Streaming, stream: Stream, is_lasting: bool) -> None:
         """Serve a stream, which ends early when the door closes."""
         if is_lasting and len(self._lasting) >= GRPC_CONSUMERS_MAX:
-            raise _exhausted(f"{GRPC_CONSUMERS_MAX} streams like this one are open, which is the most that may be")
+            raise _exhausted(f"{GRPC_CONSUMERS_MAX} such streams are open, which is the limit")
         task = asyncio.ensure_future(method(stream))
         task.add_done_callback(lambda one: one.cancelled() or one.exception())  # of one whose client is gone
         if is_lasting:
@@ -211,7 +211,7 @@ class GrpcDoor:
         except asyncio.CancelledError:
             if self._stopping is None or not task.cancelled():
                 raise
-            raise Retry("this broker is stopping; others serve on") from None
+            raise Retry("this server is stopping") from None
         finally:
             self._lasting.pop(task, None)
             task.cancel()
@@ -243,7 +243,7 @@ class GrpcDoor:
             raise _exhausted("too many requests are being served")
 
     def bug(self, error: Exception) -> None:
-        logger.error("a call failed by a bug", exc_info=error)
+        logger.error("a gRPC call failed unexpectedly", exc_info=error)
         self._host.spawn(_raising(error))
 
     def trailers(self, status: Status, details: Sequence[Any]) -> Any:
@@ -350,7 +350,7 @@ def _parsed(request_class: Any, data: bytes) -> Any:
         return request_class.FromString(data)
     except DecodeError:
         name = request_class.DESCRIPTOR.full_name
-        raise Refused(Error.INVALID_REQUEST, f"read the request: {len(data)} bytes are no {name}") from None
+        raise Refused(Error.INVALID_REQUEST, f"read the request: {len(data)} bytes are not a valid {name}") from None
 
 
 def _call(context: Any) -> Call:

@@ -20,7 +20,7 @@ async def outcomes(sent: Sent) -> list[Outcome]:
 
 
 def let_go(sent: Sent) -> None:
-    """Nobody waits for these records any more; else the loop would log that nobody looked at their failures."""
+    """Give up waiting for these records, without the loop's warning about failures that were never retrieved."""
     for written in sent:
         written.add_done_callback(lambda one: one.cancelled() or one.exception())
 

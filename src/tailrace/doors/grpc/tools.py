@@ -86,7 +86,7 @@ class Reflection:
                     pool.FindMessageTypeByName(name)
                     response.all_extension_numbers_response.base_type_name = name  # there are no extensions
                 case _:
-                    raise KeyError(f"{asked or 'nothing'} is asked for, which this server does not have")
+                    raise KeyError(f"this server does not have {asked!r}")
         except KeyError as missing:
             response.error_response.error_code = Code.NOT_FOUND
             response.error_response.error_message = str(missing.args[0])

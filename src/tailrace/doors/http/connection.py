@@ -153,7 +153,7 @@ class HttpConnection(asyncio.Protocol):
         except httptools.HttpParserCallbackError:
             raise
         except httptools.HttpParserError:
-            self._end_with(400, "the request is not HTTP/1.1 as RFC 9112 has it")
+            self._end_with(400, "the request is not valid HTTP/1.1 (RFC 9112)")
             return
         incoming = self._incoming
         if incoming is not None:
@@ -352,10 +352,10 @@ class HttpConnection(asyncio.Protocol):
                 raise
             return False
         except (HttpError, Fault, ClientError) as error:
-            logger.info("a stream to %s ends: %s", self.caller.host, error)
+            logger.info("ending an HTTP stream to %s: %s", self.caller.host, error)
             return False
         except Exception:
-            logger.exception("a stream failed")
+            logger.exception("an HTTP stream failed unexpectedly")
             return False
         return True
 

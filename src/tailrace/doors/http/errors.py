@@ -1,7 +1,7 @@
 """What can go wrong with an HTTP request, as one value: a status, a reason, and whether trying again may help.
 
 A `Problem` is what an API writes in its own form: the queue API as `{"status": "failure", …}`, the REST API as RFC 9457
-asks for. It comes from a handler (`HttpError`), from a fault of the model, or from the client that the door stands on.
+asks for. It comes from a handler (`HttpError`), from a fault of the model, or from the client that the door uses.
 Every fault has a Kafka error code (`wire/faults.py` ends with `assert_never`: a new fault is a type error until it has
 one), and every code has a status. What may succeed later, unchanged, is 503 with Retry-After; nothing that is not
 durable is ever answered as a success.

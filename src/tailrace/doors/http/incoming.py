@@ -91,7 +91,7 @@ class Incoming:
         text = value.decode("latin-1")
         self.headers[key] = text if before is None else f"{before}, {text}"
         if before is not None and key in ONCE:
-            self.refuse(400, f"the header {key} is there more than once")
+            self.refuse(400, f"the header {key} occurs more than once")
         elif self.head_bytes > HTTP_HEAD_MAX_BYTES:
             self.refuse(431, f"the head of the request is longer than {HTTP_HEAD_MAX_BYTES} bytes")
         elif len(self.headers) > HTTP_HEADERS_MAX:
@@ -151,13 +151,13 @@ class Incoming:
         if self.headers["expect"].strip().lower() != "100-continue":
             self.refuse(417, "the only expectation that is supported is 100-continue")
         elif self.problem is not None:
-            self.closes = True  # the client waits, or sends a body that nobody wants
+            self.closes = True  # the client waits, or sends a body that is not read
         else:
             self.expects_continue = self.version != "1.0"
 
     def _refuse_body(self) -> None:
         self._body = b""
-        self.refuse(413, f"the body is larger than {self._body_limit} bytes, which is the most that this path takes")
+        self.refuse(413, f"the body is larger than {self._body_limit} bytes, the limit of this path")
 
     def add_body(self, part: bytes) -> None:
         self.body_bytes += len(part)
@@ -177,4 +177,4 @@ class Incoming:
             if self.raw_bytes > HTTP_HEAD_MAX_BYTES:
                 self.refuse(431, f"the head of the request is longer than {HTTP_HEAD_MAX_BYTES} bytes")
         elif self.raw_bytes - 2 * HTTP_HEAD_MAX_BYTES > self.body_bytes * (1 + CHUNK_FRAME_MAX_BYTES):
-            self.refuse(400, "the chunks of the body have too much beside their content")
+            self.refuse(400, "the chunk sizes, extensions and trailers of the body are too large")

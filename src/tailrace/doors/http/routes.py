@@ -1,4 +1,4 @@
-"""The route table: what may be asked, by which method and path, as data. The OpenAPI document is made from it.
+"""The route table: which methods and paths are served, as data. The OpenAPI document is made from it.
 
 A path pattern is fixed segments and names in braces: `/v1/topics/{topic}/messages`. Segments are compared undecoded, so
 that an encoded slash is never a separator. Fixed segments win over names. A path that is there with other methods is

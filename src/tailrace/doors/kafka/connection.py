@@ -21,7 +21,7 @@ from tailrace.broker.services.time_slices import TimeSlice
 from tailrace.doors.kafka.call import Answer, WireCall, Written
 from tailrace.doors.kafka.forwarding import serve
 from tailrace.doors.kafka.handlers.cluster.api_versions import unsupported_version
-from tailrace.doors.kafka.handlers.records.produce import produce_alike
+from tailrace.doors.kafka.handlers.records.produce import produce_like_last
 from tailrace.doors.kafka.registry import APIS, FLEXIBLE_SINCE, Api, unknown
 from tailrace.model.limits import REQUESTS_IN_FLIGHT_MAX, SMALL_REQUEST_MAX_BYTES
 from tailrace.ports.disk import Buffer
@@ -53,7 +53,7 @@ class KafkaConnection(FramedProtocol):
         self.alike: ProduceTemplate | None = None  # of the last Produce: the next one often differs in the batch only
         self._waiting: deque[WireCall] = deque()  # in request order; the first has no answer yet
         self._holding: WireCall | None = None  # the waiting call that blocks later requests
-        self._beside: dict[asyncio.Task[None], None] = {}
+        self._request_tasks: dict[asyncio.Task[None], None] = {}
         self._out: list[Buffer] = []
         self._out_bytes = 0
         self._task: asyncio.Task[None] | None = None
@@ -98,7 +98,7 @@ class KafkaConnection(FramedProtocol):
         self._close_in_door()
 
     def _close_in_door(self) -> None:
-        if self._lost and self._task is None and not self._beside:
+        if self._lost and self._task is None and not self._request_tasks:
             self.door.closed(self)
 
     def eof_received(self) -> bool:
@@ -143,7 +143,7 @@ class KafkaConnection(FramedProtocol):
             if like is not None and (again := like.read(frame)) is not None:
                 api, (correlation_id, partition, batch) = PRODUCE_API, again
                 call = WireCall(self, NO_FRAME, 0, like.version, correlation_id, self._caller_named(like.client_id))
-                answer = produce_alike(call, like, partition, batch)
+                answer = produce_like_last(call, like, partition, batch)
             else:
                 api, call, answer = self._serve_frame(frame)
         except WireError as error:
@@ -239,11 +239,11 @@ class KafkaConnection(FramedProtocol):
             return
         call.reply(answer)
 
-    def beside(self, work: Coroutine[Any, Any, None], what: str) -> None:
+    def run_in_task(self, work: Coroutine[Any, Any, None], what: str) -> None:
         """Run a part of a request in its own task; if it fails, close this connection."""
         task = asyncio.get_running_loop().create_task(self._guard(work, what))
-        self._beside[task] = None
-        task.add_done_callback(self._beside_done)
+        self._request_tasks[task] = None
+        task.add_done_callback(self._request_task_done)
 
     async def _guard(self, work: Coroutine[Any, Any, None], what: str) -> None:
         try:
@@ -251,8 +251,8 @@ class KafkaConnection(FramedProtocol):
         except Exception:
             self.failed(what)
 
-    def _beside_done(self, task: "asyncio.Task[None]") -> None:
-        del self._beside[task]
+    def _request_task_done(self, task: "asyncio.Task[None]") -> None:
+        del self._request_tasks[task]
         self._close_in_door()
 
     def failed(self, what: str) -> None:
@@ -286,7 +286,7 @@ class KafkaConnection(FramedProtocol):
         if self.paused:
             self.resume_requests()
 
-    def let_go(self, call: WireCall) -> None:
+    def stop_holding(self, call: WireCall) -> None:
         """Later requests no longer have to wait for this one."""
         if call is self._holding:
             self._holding = None

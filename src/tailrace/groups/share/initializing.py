@@ -1,4 +1,4 @@
-"""Initializing and deleting the share state of partitions, which others do: what to do, and what has been done.
+"""Initializing and deleting the share state of partitions: what partition leaders have to do, and what they have done.
 
 The driver asks for the work of a group (`begin`), lets the leaders of the partitions and the share coordinator do it,
 and reports what has succeeded (`initialized`, `deleted`). Whatever has not is in the log and is tried again, also by a

@@ -12,7 +12,7 @@ STABLE_NUMBER: Final = 0  # of the only state that a member can have, as in Kafk
 
 @frozen
 class CurrentAssignment:
-    """The partitions that a member was told to read."""
+    """The partitions that a member has been assigned."""
 
     epoch: int = 0  # of the target assignment that these are from
     previous_epoch: int = -1  # a member that missed the last answer still sends this one

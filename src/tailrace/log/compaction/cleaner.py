@@ -1,4 +1,4 @@
-"""The cleaner: which records of a log stay, and the batches without the others. It lives in a worker process.
+"""The cleaner: which records of a log stay, and the batches without the others. It runs in a worker process.
 
 A pass has two rounds. `survey` takes the dirty part and notes the last offset of each key, of committed records only;
 records that a later one supersedes are marked at once. `clean` then takes everything from the log start to the end of

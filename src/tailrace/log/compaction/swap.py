@@ -78,7 +78,7 @@ async def resume_swap(disk: Disk, folder: str) -> None:
             bases, suffixes = read_state(SWAP_NAME, VERSION, read_file(disk, path))
             replace_segments(disk, folder, list(map(int, bases.split())), suffixes.split())
         except (Unreadable, ValueError) as error:
-            raise OSError(errno.EIO, f"which segments are replaced cannot be read: {error}", path) from error
+            raise OSError(errno.EIO, f"cannot read which segments a compaction was replacing: {error}", path) from error
         await end_swap(disk, folder)
     elif discard_cleaned(disk, folder):
         await disk.sync_dir(folder)

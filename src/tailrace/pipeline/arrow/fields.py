@@ -43,14 +43,14 @@ def read_fields(found: RecordPositions) -> Fields:
 def _read_fields(found: RecordPositions) -> Fields:
     data = np.frombuffer(found.data, np.uint8)
     size, at = read_varints(data, found.at)
-    _demand(size > 0, "a record has a length that cannot be")
+    _demand(size > 0, "a record has an impossible length")
     later, at = read_varints(data, at + 1)  # skips the attributes byte: no attributes are defined
     delta, at = read_varints(data, at)
     key, at = read_spans(data, at, found.end)
     value, at = read_spans(data, at, found.end)
     counts, at = read_varints(data, at)
     _demand((counts >= 0) & (counts <= (found.end - at) // 2), "a record has more headers than bytes")
-    _demand((counts > 0) | (at == found.end), "a record ends elsewhere than it says")
+    _demand((counts > 0) | (at == found.end), "a record does not end where its length says")
     timestamp, kind = _timestamps(found, later)
     return Fields(
         offset=_offsets(found, delta),

@@ -42,7 +42,7 @@ def _spans(found: RecordPositions, fields: Fields, begins: np.ndarray) -> tuple[
             nth += 1
             more = fields.header_counts[those] > nth
             if not (more | (at == found.end[those])).all():
-                raise CorruptBatch("a record ends elsewhere than it says")
+                raise CorruptBatch("a record does not end where its length says")
             those, at = those[more], at[more]
     except IndexError:
         raise CorruptBatch("the last record of the batch is cut short") from None

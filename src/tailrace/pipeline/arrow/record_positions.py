@@ -87,4 +87,4 @@ def _check_count(header: BatchHeader, size: int) -> None:
     if not 0 <= header.records <= header.last_offset_delta + 1:
         raise CorruptBatch(f"{header.records} records with last offset delta {header.last_offset_delta}")
     if header.records * RECORD_MIN_BYTES > size or (size and not header.records):
-        raise CorruptBatch(f"{header.records} records cannot stand in {size} bytes")
+        raise CorruptBatch(f"{header.records} records cannot fit in {size} bytes")

@@ -37,7 +37,7 @@ def open_or_create(history: Path) -> Snapshot:
     try:
         commit(history, 0, _create_actions(str(uuid4())))
     except CommitTaken:
-        raise NotOurHistory(f"somebody else has begun a table in {history} at this moment") from None
+        raise NotOurHistory(f"another program has just created a table in {history}") from None
     save_last_commit(history, 0)
     return read_log(history)
 
@@ -49,7 +49,7 @@ def snapshot_for_writing(history: Path) -> Snapshot:
     snapshot = read_log(history)
     is_taken = history.is_dir() and any(history.iterdir()) and not (history / OWN_FOLDER).is_dir()
     if snapshot.version < 0 and is_taken:
-        raise NotOurHistory(f"{history} is not empty, and holds no history of ours: give another folder")
+        raise NotOurHistory(f"{history} is not empty, and holds no history of Tailrace: give another folder")
     return snapshot
 
 

@@ -85,10 +85,10 @@ def missing(of: TopicPartition, first: int, last: int, explained: Iterable[tuple
         if begin > last:
             break
         if begin > at:
-            found.append(_finding("gap", "records are missing, and nothing says why", of, at, begin - 1))
+            found.append(_finding("gap", "records are missing without a reason", of, at, begin - 1))
         at = end + 1
     if at <= last:
-        found.append(_finding("gap", "records are missing, and nothing says why", of, at, last))
+        found.append(_finding("gap", "records are missing without a reason", of, at, last))
     return found
 
 

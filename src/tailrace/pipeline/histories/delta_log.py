@@ -85,7 +85,7 @@ def read_undamaged_commits(history: Path, known: Snapshot | None = None) -> Snap
             snapshot.damaged[path.name] = f"its manifest cannot be read: {error!r}"
     founding = f"{0:020d}.json"
     if snapshot.version >= 0 and not snapshot.history_id and founding not in snapshot.damaged:
-        raise NotOurHistory(f"{history} holds a Delta table that is no history of ours")
+        raise NotOurHistory(f"{history} holds a Delta table that is no history of Tailrace")
     return snapshot
 
 

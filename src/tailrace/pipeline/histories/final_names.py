@@ -33,7 +33,9 @@ def rename_to_final(folder: Path, fresh: Path, file: HistoryFile) -> HistoryFile
 
 def _resolve_taken_name(folder: Path, fresh: Path, file: HistoryFile) -> HistoryFile:
     if file.path in read_log(folder).live:
-        raise PipelineFailed(f"{file.path} is in the history already, and was left as it is: who else archives to it?")
+        raise PipelineFailed(
+            f"{file.path} is in the history already, and was left as it is. Does another archive write here?"
+        )
     size, crc = sync_and_sum(folder / file.path)
     there = replace(file, size=size, crc=crc)
     if _has_same_records(folder, there):

@@ -33,7 +33,7 @@ def check_folder(folder: Path) -> FolderCheck:
     if stray and (is_locked(folder, "archive") or is_locked(folder, "upkeep")):
         notes.append(
             f"{len(stray)} files are in no commit yet, such as {stray[0]}: an archive or a compaction is at work. "
-            "An audit when it has ended tells whether they still are"
+            "Run the audit again when that has ended"
         )
     elif stray:
         latest = undamaged_snapshot_of(folder)

@@ -117,7 +117,7 @@ def compare_bounds(archived: Offsets, starts: Offsets, ends: Offsets) -> tuple[l
         if of not in ends:
             continue
         if end > ends[of]:
-            what = f"the log ends at {ends[of]}: it was truncated, or the topic was made anew"
+            what = f"the log ends at {ends[of]}: it was truncated, or the topic was deleted and created again"
             findings.append(_ahead_of_log(of, ends[of], end - 1, what))
         elif starts[of] > end:
             notes.append(f"{of}: offsets {end}…{starts[of] - 1} were removed before they were archived")

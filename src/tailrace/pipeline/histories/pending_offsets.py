@@ -33,7 +33,7 @@ def pending_offsets(cluster: Cluster, options: ReadOptions, archived: Offsets) -
     for one in partitions:
         lost = ""
         if end[one] < start[one]:
-            lost = f"its log ends at {end[one]}: was it made anew?"
+            lost = f"its log ends at {end[one]}: was it deleted and created again?"
         elif start[one] < first[one]:
             lost = f"its log begins at {first[one]}."
         if lost:

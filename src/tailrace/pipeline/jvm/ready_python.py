@@ -157,7 +157,7 @@ def become(connection: socket.socket) -> None:
 def _receive(connection: socket.socket) -> Mapping[str, Any]:
     size, files, *_ = socket.recv_fds(connection, NUMBER.size, 3)
     if len(size) < NUMBER.size:
-        sys.exit("whoever called is gone")
+        sys.exit("the caller has closed its connection")
     for own, given in enumerate(files):
         os.dup2(given, own)
         os.close(given)

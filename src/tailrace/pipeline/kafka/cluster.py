@@ -132,7 +132,7 @@ class Cluster:
         return self._connection(self._once(self.core.coordinator(key_type, key)))
 
     def _once(self, work: Coroutine[Any, Any, T]) -> T:
-        """One attempt of the client's: whoever asks retries."""
+        """One attempt of the client's: the caller retries."""
 
         async def attempt() -> T:
             try:
@@ -223,7 +223,7 @@ class _Driver(BlockingDriver):
 
 
 def _no_such_topic(name: str) -> NoSuchTopic:
-    return NoSuchTopic(f"there is no topic {name}; `tailrace topic list` shows what is there")
+    return NoSuchTopic(f"there is no topic {name}; `tailrace topic list` shows the topics")
 
 
 def _metadata_request(topics: Sequence[str] | None) -> MetadataRequest:

@@ -58,7 +58,7 @@ class Connection(BlockingConnection):
         if isinstance(error, ssl.SSLError):
             return tls_failure(str(self.address), error)
         if isinstance(error, WireError):
-            return NoBrokerAvailable(f"{self.address} answered what is no answer: {error}")
+            return NoBrokerAvailable(f"{self.address} sent an invalid response: {error}")
         # A broker that requires SASL answers only ApiVersions; if it requires TLS or a certificate, not even that.
         hint = f". {SECURITY_HINT}" if self.answers <= 1 else ""
         return NoBrokerAvailable(f"the connection to {self.address} broke: {error}{hint}")

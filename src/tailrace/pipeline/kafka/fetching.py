@@ -169,7 +169,7 @@ def _partition_response(answer: Any) -> Any:
     for topic in answer.topics:
         for partition in topic.partitions:
             return partition
-    raise RetriableError("the broker answers with no topic: a quota of it may be used up")
+    raise RetriableError("the broker's response has no topic: a quota may be exceeded")
 
 
 def _after(data: memoryview, at: int) -> int:

@@ -97,7 +97,7 @@ def commit_transactions(cluster: Cluster, sink: str, progress: Progress) -> None
             )
     if checksum(producer for _, _, producer in found) != progress.producers:
         raise PipelineFailed(
-            f"batch {progress.batch} of sink {sink} was decided, but somebody else writes under its transactional "
+            f"batch {progress.batch} of sink {sink} was decided, but another producer uses its transactional "
             "ids now; those transactions are not committed. Check whether another query uses this sinkId, and use a "
             "new sinkId to continue"
         )

@@ -49,9 +49,9 @@ def check_schema(schema: "StructType", topic: str) -> None:
                 f"the column {one.name} is {given}; it has to be {' or '.join(COLUMN_TYPES[one.name])}"
             )
     if "value" not in names:
-        raise PipelineFailed("there has to be a column value")
+        raise PipelineFailed("the rows have no column value; it is required")
     if "topic" not in names and not topic:
-        raise PipelineFailed('where to? Give option("topic", "orders"), or a column topic')
+        raise PipelineFailed('no topic to write to: give option("topic", "orders"), or a column topic')
 
 
 def _unknown(name: str) -> str:

@@ -95,7 +95,7 @@ def clamp_to_log(cluster: Cluster, start: Offsets, end: Offsets, options: ReadOp
     lost = [one for one in start if start[one] < first[one] and start[one] < end[one]]
     if options.fail_on_data_loss:
         for one in lost:
-            raise DataLost(f"{one} was to be read from offset {start[one]}, and begins at {first[one]}. {ADVICE}")
+            raise DataLost(f"{one} was to be read from offset {start[one]}, but begins at {first[one]}. {ADVICE}")
         _refuse_beyond(cluster, end)
     return {one: max(start[one], first[one]) if start[one] < end[one] else start[one] for one in start}
 
@@ -104,4 +104,4 @@ def _refuse_beyond(cluster: Cluster, end: Offsets) -> None:
     last = end_offsets(cluster, sorted(end), committed=False)
     for one in end:
         if end[one] > last[one]:
-            raise DataLost(f"{one} was to be read up to offset {end[one]}, and ends at {last[one]}. {ADVICE}")
+            raise DataLost(f"{one} was to be read up to offset {end[one]}, but ends at {last[one]}. {ADVICE}")

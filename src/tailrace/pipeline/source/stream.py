@@ -135,7 +135,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The offsets to read from. A log that ends before its begin offset is a new log: read from its beginning."""
         other = [one for one in end if end[one] < begin.get(one, 0)]
         for one in other:
-            said = f"{one} was read up to offset {begin[one]}, and its log ends at {end[one]}: was it made anew?"
+            said = (
+                f"{one} was read up to offset {begin[one]}, but its log ends at {end[one]}: "
+                "was it deleted and created again?"
+            )
             if self._options.fail_on_data_loss:
                 raise DataLost(f"{said} {ADVICE}")
             warnings.warn(f"{said} It is read from its beginning", stacklevel=2)

@@ -67,7 +67,7 @@ def available_part(cluster: Cluster, requested: OffsetRange) -> OffsetRange:
 
 
 ADVICE: Final = (
-    "Records that were to be read are gone, most likely by retention. To go on with what is there, set "
+    "Records that were to be read are gone, most likely by retention. To continue with the records that exist, set "
     'option("failOnDataLoss", "false").'
 )
 GONE_ADVICE: Final = 'To go on without it, set option("failOnDataLoss", "false").'

@@ -105,7 +105,7 @@ def _commit(folder: Path, replaced: Sequence[Replaced]) -> None:
             continue
         save_last_commit(folder, version)
         return
-    raise PipelineFailed(f"an archive was faster {TRIES_MAX} times; compact {folder} when less is written to it")
+    raise PipelineFailed(f"an archive was faster in {TRIES_MAX} attempts; compact {folder} when less is written to it")
 
 
 def _actions(replaced: Sequence[Replaced], now_ms: int) -> list[Action]:
@@ -127,7 +127,9 @@ def _demand_the_same(snapshot: Snapshot, replaced: Sequence[Replaced], actions: 
         apply(snapshot, action)
     is_same = not gone and _account(snapshot) == before and not range_findings(snapshot.ranges)
     if not is_same:
-        raise PipelineFailed("the history would not say the same afterwards: nothing was compacted. Did it change?")
+        raise PipelineFailed(
+            "the compacted history would not have the same records, so nothing was compacted. Did it change meanwhile?"
+        )
 
 
 def _account(snapshot: Snapshot) -> dict[object, tuple[int, int]]:

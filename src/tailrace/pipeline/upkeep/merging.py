@@ -110,5 +110,5 @@ def _wrong_with_copy(
     for table in _tables(folder / done.path):
         again.add(table)
     if again.value != everything.value:
-        return "its records are others"
+        return "it has other records"
     return wrong_with(folder, done)

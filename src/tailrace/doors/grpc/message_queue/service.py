@@ -43,7 +43,7 @@ UNKNOWN: Final = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID)
 
 
 class Failure(Exception):
-    """What a client is told: a text, and for some requests an address."""
+    """The failure in a response: a text, and for some requests an address."""
 
     def __init__(self, text: str, address: str = "") -> None:
         super().__init__(text)

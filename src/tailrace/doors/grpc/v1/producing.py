@@ -103,7 +103,7 @@ class Producing:
 
 
 def _worst(found: Sequence[Outcome]) -> NotWritten | None:
-    """The failure that the caller is told of: one of which nobody knows the outcome, if there is one."""
+    """The failure that is reported: one whose record may be written all the same, if there is one."""
     problems = [one for one in found if isinstance(one, NotWritten)]
     return max(problems, key=lambda one: one.may_be_written, default=None)
 
@@ -114,6 +114,6 @@ def _may_have_some(found: Sequence[Outcome]) -> bool:
 
 
 def _let_go_of(handed: Handed | None) -> None:
-    """The stream is over: what its records become is told to nobody."""
+    """The stream has ended: the outcomes of its records are not reported."""
     if handed is not None and not isinstance(handed[1], Exception):
         let_go(handed[1])

@@ -1,7 +1,7 @@
 """`tailrace.v1.Queue`: work on the messages of a queue, as a stream that is a member of a share group.
 
 A message is locked for the stream. What the client decides is settled with the broker at once, many at a time, and
-answered when the broker has stored it. A message whose lock has ended is forgotten: it was delivered to somebody else.
+answered when the broker has stored it. A message whose lock has ended is forgotten: another worker may have it.
 """
 
 import asyncio
@@ -81,7 +81,7 @@ class _Worker:
                 case "settle":
                     outcome = request.settle.outcome
                     if outcome not in (Outcome.ACCEPT, Outcome.RELEASE, Outcome.REJECT):
-                        raise BadField("settle.outcome", f"{outcome} is none")
+                        raise BadField("settle.outcome", f"{outcome} is not an outcome")
                     self._spawn(request.settle.ids, Outcome(outcome))
                 case "renew":
                     self._spawn(request.renew.ids, Outcome.RENEW)

@@ -1,4 +1,4 @@
-"""What this door has seen lately, written to a topic every `WRITE_EVERY_S`; nobody waits for it."""
+"""The callers that this door has seen lately, written to a topic every `WRITE_EVERY_S`, beside the requests."""
 
 import asyncio
 import logging

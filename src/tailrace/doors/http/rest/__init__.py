@@ -4,6 +4,6 @@ Each operation is data (`operation`): method, path, parameters, shapes of bodies
 `topics`, `producing`, `consuming`, `groups`, `queues` and `clusters` have the operations of their subject,
 `operations` lists them all, `mounting` makes routes of the server of them, `openapi` the document. `records` is the
 JSON form of records, `problems` and `kinds` are the errors, `schema` the shapes. `once` makes requests repeatable,
-`locks` keeps what clients have taken from queues. The API stands on `client` alone, so it works in front of any
+`locks` keeps the locks of queue messages that are not settled yet. The API uses `client` alone, so it works with any
 Kafka.
 """

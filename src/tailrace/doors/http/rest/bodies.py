@@ -1,7 +1,7 @@
-"""Bodies of requests as JSON, within bounds: a hostile body costs its sender an error, and the door what it weighs.
+"""Bodies of requests as JSON, within bounds: a hostile body gets an error, and costs no more than its size.
 
 `json` refuses deep nesting by an exception and huge integers by another one; both are the client's fault, not ours. NaN
-and Infinity are not JSON. A name that an object has twice is refused: which of them counts is anybody's guess.
+and Infinity are not JSON. A name that an object has twice is refused: parsers differ in which of them counts.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The cluster: its brokers, their doors, and whether all partitions are well."""
+"""The cluster: its brokers, their doors, and whether all partitions are in service."""
 
 from typing import Any, Final
 
@@ -37,7 +37,9 @@ PARTITION_SEEN: Final = Object(fields={"topic": Text(), "partition": names.PARTI
 HEALTH: Final = Object(
     name="Health",
     fields={
-        "status": Text(choices=("green", "yellow", "red"), help="red: some partition has no leader; yellow: lags."),
+        "status": Text(
+            choices=("green", "yellow", "red"), help="red: a partition has no leader; yellow: a replica lags."
+        ),
         "brokers": Whole(most=INT32_MAX),
         "partitions": Whole(most=INT32_MAX),
         "offline": Whole(most=INT32_MAX, help="Partitions without a leader."),
@@ -99,8 +101,8 @@ OPERATIONS: Final = (
         path="/v1/cluster/health",
         tag=TAG,
         help="Whether all partitions have a leader, and all their replicas.",
-        more="The status is 200 also if they do not; where nobody can say, it is 503.",
+        more="The HTTP status is 200 also if they do not; it is 503 if no broker can answer.",
         handler=health,
-        answers={200: Answer(help="How the cluster is.", shape=HEALTH)},
+        answers={200: Answer(help="The health of the cluster.", shape=HEALTH)},
     ),
 )

@@ -85,8 +85,8 @@ TO_RESET: Final = Object(
         "partitions": Many(of=names.PARTITION, least=1, most=REST_OFFSETS_MAX, help="All, if not given."),
         "to": names.PLACE,
         "timestamp": Whole(help="The first record since then, in ms since 1970."),
-        "shift": Whole(least=-(2**62), most=2**62, help="By so many offsets, forth or back."),
-        "dry_run": Flag(help="Only say what would be committed."),
+        "shift": Whole(least=-(2**62), most=2**62, help="By this many offsets, forward or (negative) back."),
+        "dry_run": Flag(help="Commit nothing, and return what would be committed."),
     },
     optional=("partitions", "to", "timestamp", "shift", "dry_run"),
     defaults={"dry_run": False},
@@ -194,7 +194,7 @@ async def commit(service: Service, call: Call) -> Reply:
     for number, one in enumerate(call.body["offsets"]):
         place = PartitionName(one["topic"], one["partition"])
         if place in offsets:
-            raise Invalid(f"/offsets/{number}", f"{place.topic}-{place.partition} is there twice")
+            raise Invalid(f"/offsets/{number}", f"{place.topic}-{place.partition} is named twice")
         offsets[place] = one["offset"]
     await commit_offsets(service.cluster, call.path["group"], offsets)
     return Reply(body={"offsets": await _places(service.cluster, offsets)})
@@ -342,7 +342,7 @@ OPERATIONS: Final = (
         path="/v1/groups/{group}/offsets",
         tag=TAG,
         help="Commit offsets of a group that has no members.",
-        more="The group is made if it is not there. The offset is that of the record that comes next.",
+        more="The group is created if it does not exist. The offset is that of the record that comes next.",
         handler=commit,
         parameters=(names.GROUP,),
         body=Body(shape=TO_COMMIT, example={"offsets": [{"topic": "orders", "partition": 0, "offset": 3}]}),
@@ -354,7 +354,7 @@ OPERATIONS: Final = (
         method="POST",
         path="/v1/groups/{group}/offsets/reset",
         tag=TAG,
-        help="Set the offsets of a group without members to a place, a time, or by so many records forth or back.",
+        help="Set the offsets of a group without members to a position or a time, or move them by a number of records.",
         handler=reset,
         parameters=(names.GROUP,),
         body=Body(shape=TO_RESET, example={"topic": "orders", "to": "earliest"}),

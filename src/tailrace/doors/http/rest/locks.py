@@ -2,7 +2,7 @@
 
 A lock belongs to the share session of a member, and that to a connection of this process: no other broker can accept
 the message. So a lock names the broker whose door has it, and every other door sends the client there (307). If that
-broker is gone, so is the lock: its brokers have given the message back, and it is delivered again. A door remembers
+broker is gone, so is the lock: the leader has released the message, and it is delivered again. A door remembers
 for as long as the lock lasted what a client decided, so that the decision may be repeated when its answer was lost.
 
     broker-partition-offset-delivery-nonce, as in 2-0-17-1-9f86d081884c7d659a2feaa0c55ad015

@@ -7,7 +7,7 @@ records are committed, and it is as durable as they are.
 
 1. Look for a receipt. If there is one: answer with it, or refuse if its fingerprint is another's.
 2. Begin to use the transactional id. That ends what an earlier attempt has left open: it is aborted, or its commit is
-   completed; an attempt that is still under way elsewhere is fenced, and told so.
+   completed; an attempt that is still under way elsewhere is fenced, and its client gets an error.
 3. Look again: an earlier attempt may have been committed meanwhile. Then nothing is written.
 4. Append, store the receipt, commit.
 

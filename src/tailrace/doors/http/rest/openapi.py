@@ -36,7 +36,7 @@ PROBLEM: Final = Object(
                 fields={"partition": Whole(most=INT32_MAX), "offset": Whole(nullable=True)},
             ),
         ),
-        "earliest": Whole(help="With offset-out-of-range: the first offset that there is."),
+        "earliest": Whole(help="With offset-out-of-range: the first offset of the partition."),
         "latest": Whole(help="With offset-out-of-range: the offset of the next record."),
     },
     optional=("code", "errors", "written", "earliest", "latest"),

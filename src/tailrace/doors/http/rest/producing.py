@@ -30,7 +30,7 @@ WRITTEN: Final = Object(
             of=Object(
                 fields={
                     "partition": names.PARTITION,
-                    "offset": Whole(nullable=True, help="null: it is written, and no broker knows where any more."),
+                    "offset": Whole(nullable=True, help="null: it is written, but its offset is no longer known."),
                 }
             ),
         )

@@ -70,7 +70,7 @@ NEW_QUEUE: Final = Object(
     fields={
         "partitions": Whole(least=1, most=PARTITIONS_PER_TOPIC_MAX),
         "replication_factor": Whole(least=1, most=100),
-        "lock_ms": Whole(help="How long a message is locked for who took it.", least=1000, most=3_600_000),
+        "lock_ms": Whole(help="How long a message is locked for the client that took it.", least=1000, most=3_600_000),
         "delivery_limit": Whole(
             help="How often a message is delivered before it is given up.", least=1, most=INT32_MAX
         ),
@@ -349,8 +349,8 @@ def _settling(verb: str, help: str, handler: Any) -> Operation:
         handler=handler,
         parameters=(names.QUEUE, LOCK, OF_GROUP),
         answers={
-            204: Answer(help="It is done, durably."),
-            307: Answer(help="The broker that has the lock: ask there, in the same way."),
+            204: Answer(help="The decision is stored durably."),
+            307: Answer(help="The broker that has the lock: repeat the request there."),
         },
         problems=("lock-ended", "outcome-unknown"),
     )
@@ -374,13 +374,13 @@ OPERATIONS: Final = (
         method="PUT",
         path="/v1/queues/{queue}",
         tag=TAG,
-        help="Make a queue: a topic, and a group that begins with the first message; or change one that is there.",
+        help="Make a queue: a topic, and a group that begins with the first message; or change an existing one.",
         handler=create,
         parameters=(names.QUEUE,),
         body=Body(shape=NEW_QUEUE, example={"delivery_limit": 3, "dead_letters": "mails-dead"}),
         answers={
             201: Answer(help="The queue is made.", shape=QUEUE),
-            200: Answer(help="It was there; its settings are as wanted.", shape=QUEUE),
+            200: Answer(help="It existed; its settings are as requested.", shape=QUEUE),
         },
     ),
     Operation(

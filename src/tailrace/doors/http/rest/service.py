@@ -1,6 +1,6 @@
-"""What the operations of the REST API stand on: the cluster, producers, and what is open for clients at the moment.
+"""What the operations of the REST API share: the cluster, producers, and the locks and streams of clients.
 
-The state in here is not worth keeping: when the process ends, brokers give back what was locked and groups go on where
+None of this state is stored: when the process ends, brokers release what was locked and groups go on where
 they committed; clients see a connection that breaks, and ask again, at any broker.
 """
 

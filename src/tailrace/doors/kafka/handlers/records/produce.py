@@ -42,11 +42,11 @@ def produce(call: WireCall) -> Answer | None:
     layout = [(topic, [number for number, _ in partitions]) for topic, partitions in head.topics]
     if write.append_some():
         return _answer(call, write, layout, head.acks, head.timeout_ms)
-    _go_on_beside(call, write, layout, head.acks, head.timeout_ms)
+    _finish_in_task(call, write, layout, head.acks, head.timeout_ms)
     return None
 
 
-def produce_alike(call: WireCall, like: ProduceTemplate, number: int, batch: memoryview) -> Answer | None:
+def produce_like_last(call: WireCall, like: ProduceTemplate, number: int, batch: memoryview) -> Answer | None:
     """As `produce`, for a request that differs from the previous one in partition and batch only."""
     try:
         partition = call.services.writer.partition(call.caller, like.topic, number)
@@ -57,7 +57,7 @@ def produce_alike(call: WireCall, like: ProduceTemplate, number: int, batch: mem
         write = call.services.writer.write(
             call.caller, [(like.topic, number, batch)], like.acks, call.connection.time_slice
         )
-        _go_on_beside(call, write, [(like.topic, [number])], like.acks, like.timeout_ms)
+        _finish_in_task(call, write, [(like.topic, [number])], like.acks, like.timeout_ms)
         return None
     except Fault as fault:
         call.connection.time_slice.is_slow = True  # the batch may have been opened, to name the rejected records
@@ -87,17 +87,17 @@ def _write(call: WireCall, head: ProduceHead) -> Write:
     )
 
 
-def _go_on_beside(call: WireCall, write: Write, layout: Layout, acks: int, timeout_ms: int) -> None:
+def _finish_in_task(call: WireCall, write: Write, layout: Layout, acks: int, timeout_ms: int) -> None:
     write.copy_batches()
     call.holds = True
-    call.connection.beside(_finish(call, write, layout, acks, timeout_ms), "a Produce")
+    call.connection.run_in_task(_finish(call, write, layout, acks, timeout_ms), "a Produce")
 
 
 async def _finish(call: WireCall, write: Write, layout: Layout, acks: int, timeout_ms: int) -> None:
     await write.to_its_end()
     answer = _answer(call, write, layout, acks, timeout_ms)
     if answer is None:
-        call.connection.let_go(call)
+        call.connection.stop_holding(call)
     else:
         call.reply(answer)
 
