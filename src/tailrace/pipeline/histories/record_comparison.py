@@ -29,13 +29,13 @@ COMPARED_COLUMNS = ("offset", "key", "value", "timestamp", "headers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeDifference:
-    """What differs between log and history in one range, as spans of offsets."""
+    """What differs between log and history in one range; losses as spans of offsets, and what is usual as numbers."""
 
     unlike: Spans  # both have a record, and not the same
     unarchived: Spans  # only the log has a record
     unreadable: Spans  # the history has records, and the log a batch that cannot be read
-    removed: Spans  # only the history has a record
-    holes: Spans  # those of `removed` where the log has no batch either
+    removed: int  # records that only the history has
+    in_no_batch: int  # those of them at whose offsets the log has no batch either
 
 
 def compare_records(cluster: Cluster, one: ArchivedRange, folder: Path) -> RangeDifference:
@@ -63,8 +63,8 @@ def compare_records(cluster: Cluster, one: ArchivedRange, folder: Path) -> Range
         unlike=spans(np.array(unlike, np.int64)),
         unarchived=spans(np.setdiff1d(in_log, in_history, assume_unique=True)),
         unreadable=spans(np.setdiff1d(in_history, outside(in_history, bad), assume_unique=True)),
-        removed=spans(removed),
-        holes=spans(outside(removed, batches)),
+        removed=len(removed),
+        in_no_batch=len(outside(removed, batches)),
     )
 
 
