@@ -42,7 +42,7 @@ PLACES: Final = {
     "source: offsets planned": CrashPlace("source.stream", "plan_ranges", "before"),
     "source: rows read": CrashPlace("source.task", "ReadTask._rows", "after each row"),
     "archive: records fetched": CrashPlace("histories.writing", "DayFile.finish", "before"),
-    "archive: files written": CrashPlace("histories.writing", "_holes", "before"),
+    "archive: files written": CrashPlace("histories.writing", "_removed", "before"),
     "archive: before the commit": CrashPlace("histories.archive", "commit_batch", "before"),
     "archive: committed": CrashPlace("histories.archive", "commit_batch", "after"),
     "sink: transaction begun": CrashPlace("sink.write_task", "_producer", "after"),

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tailrace.pipeline.failure import PipelineFailed
@@ -12,6 +13,9 @@ from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import OffsetRange
+from tailrace.testing import Broker
+from tests.pipeline.damaging_proxy import damaging, without
+from tests.pipeline.test_histories import two_days
 from tests.pipeline.topics import make_topic, numbered, remove_topic, write
 
 
@@ -66,3 +70,40 @@ def test_what_a_dead_archive_left_is_replaced(cluster: Cluster, topic: str, fold
     assert again.files[0].content == first.files[0].content
     assert wrong_with(folder, again.files[0]) == ""
     assert names_in(folder) == [first.files[0].path]
+
+
+@pytest.fixture
+def compacted(cluster: Cluster, topic: str, tmp_path: Path) -> Path:
+    """A history of a topic whose records are of two days in turn."""
+    make_topic(cluster, topic, policy="compact")
+    for number in range(4):
+        write(cluster, topic, two_days(10, 10 * number))
+    open_or_create(tmp_path / "h")
+    return tmp_path / "h"
+
+
+@pytest.mark.parametrize("less_first", [False, True])
+def test_attempts_between_which_the_log_is_compacted(
+    broker: Broker, cluster: Cluster, topic: str, compacted: Path, less_first: bool
+) -> None:
+    """Whichever of them is committed: what it says is what is there."""
+    with damaging(broker.bootstrap, without(b"value 1")) as bootstrap, Cluster(bootstrap) as behind:
+        first, second = (behind, cluster) if less_first else (cluster, behind)
+        one = attempt(first, topic, compacted)
+        other = attempt(second, topic, compacted)
+    assert one.count == (20 if less_first else 40)
+    assert (other, other.is_whole) == (one, True)
+    assert [wrong_with(compacted, file) for file in one.files] == ["", ""]
+
+
+def test_attempts_that_contradict_each_other(cluster: Cluster, topic: str, compacted: Path) -> None:
+    """A dead archive left a file of a topic that was made anew since."""
+    attempt(cluster, topic, compacted)
+    remove_topic(cluster, topic)
+    make_topic(cluster, topic, policy="compact")
+    write(cluster, topic, [one._replace(value=b"another") for one in two_days(39)])
+    write(cluster, topic, two_days(1, 39))
+    again = attempt(cluster, topic, compacted)
+    assert [wrong_with(compacted, file) for file in again.files] == ["", ""]
+    table = pq.read_table(compacted / again.files[0].path, columns=["value"], partitioning=None)
+    assert set(table.column("value").to_pylist()) == {b"another"}

@@ -31,13 +31,15 @@ spark_only = pytest.mark.spark
 CARRIED_OUT_TIMEOUT_S = 20.0
 
 
-def records(cluster: Cluster, topic: str, partition: int = 0, *, committed: bool = True) -> list[Record]:
+def records(
+    cluster: Cluster, topic: str, partition: int = 0, *, start: int = 0, committed: bool = True
+) -> list[Record]:
     """All that a reader sees of a partition, by the slow way."""
     of = TopicPartition(topic, partition)
     end = end_offsets(cluster, [of], committed=committed)[of]
     return [
         record
-        for chosen in fetch(cluster, OffsetRange(partition=of, start=0, end=end), committed=committed)
+        for chosen in fetch(cluster, OffsetRange(partition=of, start=start, end=end), committed=committed)
         for place, header in chosen.batches
         for record in open_batch(bytes(chosen.data[place : place + header.size]))
     ]

@@ -1,7 +1,8 @@
 """Topics for tests: made, written to byte for byte, and shortened, through the pipeline's own client."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
@@ -20,10 +21,14 @@ from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, T
 FIRST_TIME = 1_700_000_000_000
 keep_all = NewTopicConfig(name="retention.ms", value="-1")  # records of 2023 would be gone within minutes
 KNOWN_TIMEOUT_S = 30.0
+NO_MORE: Mapping[str, str] = MappingProxyType({})
 
 
-def make_topic(cluster: Cluster, topic: str, partitions: int = 1, *, policy: str = "delete") -> None:
-    configs = (keep_all, NewTopicConfig(name="cleanup.policy", value=policy))
+def make_topic(
+    cluster: Cluster, topic: str, partitions: int = 1, *, policy: str = "delete", settings: Mapping[str, str] = NO_MORE
+) -> None:
+    more = (NewTopicConfig(name=name, value=value) for name, value in settings.items())
+    configs = (keep_all, NewTopicConfig(name="cleanup.policy", value=policy), *more)
     wanted = NewTopic(name=topic, num_partitions=partitions, replication_factor=1, configs=configs)
     answer = cluster.call_any(CreateTopicsRequest(topics=(wanted,), timeout_ms=10_000))
     check(answer.topics[0].error_code, f"make {topic}")

@@ -37,6 +37,7 @@ class PartitionAudit:
     end: int
     records: int
     explained: dict[str, int]  # number of offsets without a record, by the reason in the manifest
+    compacted: int = 0  # records that the live log has compacted away since; 0 when it was not compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

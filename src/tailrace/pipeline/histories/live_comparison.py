@@ -1,20 +1,23 @@
 """Compare a history with the live log that it was archived from, as far back as the log still goes.
 
 The same offsets are fetched again, including those where the history has no record, and their content checksum is
-computed in the same way as for the archive. A compacted topic may have fewer records in the log than in the history;
-anything else is a difference.
+computed in the same way as for the archive. Where it differs, the records are compared one by one: a compacted log may
+have fewer records than the history; anything else is a difference.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tailrace.pipeline.access import access_from
-from tailrace.pipeline.failure import NoSuchTopic
+from tailrace.pipeline.failure import DataLost, NoSuchTopic
 from tailrace.pipeline.histories.checksum import ContentChecksum
 from tailrace.pipeline.histories.findings import Finding
 from tailrace.pipeline.histories.manifest import ArchivedRange, archived_range_from
+from tailrace.pipeline.histories.offset_spans import Spans, count
+from tailrace.pipeline.histories.record_comparison import RangeDifference, compare_records
 from tailrace.pipeline.histories.writing import by_day
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.damaged import Damaged, decode_response
@@ -61,31 +64,109 @@ def _skip_damaged(_: Damaged) -> None:
     """Skip a damaged batch: its records then count as missing from the log, and are reported."""
 
 
-def refetch_range(told: dict[str, Any], given: dict[str, Any]) -> list[dict[str, Any]]:
-    """For `run_tasks`: return what the live log has for a range, one `DayInLog` per day."""
-    with access_from(given).cluster() as cluster:
-        return [asdict(day) for day in refetch_days(cluster, archived_range_from(told))]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeInLog:
+    """What the live log has now for a range; `difference` only if a day differs from its file."""
+
+    days: list[DayInLog]
+    difference: RangeDifference | None = None
 
 
-def differences(
-    ranges: Sequence[ArchivedRange], days: Sequence[DayInLog], shrinking: Sequence[str]
-) -> tuple[list[Finding], list[str]]:
-    """Findings where the live log differs from these ranges, and notes on records it has compacted since."""
-    files = {file.path: file for one in ranges for file in one.files}
-    findings, notes = [], []
+def range_in_log(cluster: Cluster, one: ArchivedRange, folder: Path) -> RangeInLog | None:
+    """What the live log has now for a range; None if retention has removed some of its offsets meanwhile."""
+    try:
+        days = refetch_days(cluster, one)
+        files = {file.path: file for file in one.files}
+        if all(day.path and day.content == files[day.path].content for day in days):
+            return RangeInLog(days=days)
+        return RangeInLog(days=days, difference=compare_records(cluster, one, folder))
+    except DataLost:
+        if start_offsets(cluster, [one.of])[one.of] <= one.start:
+            raise
+        return None
+
+
+def refetch_range(told: dict[str, Any], given: dict[str, Any]) -> dict[str, Any] | None:
+    """For `run_tasks`: return what the live log has for a range, in the form that `range_in_log_from` reads."""
+    with access_from(given["access"]).cluster() as cluster:
+        found = range_in_log(cluster, archived_range_from(told), Path(given["history"]))
+    return None if found is None else asdict(found)
+
+
+def range_in_log_from(told: dict[str, Any] | None) -> RangeInLog | None:
+    if told is None:
+        return None
+    given = told["difference"]
+    difference = None
+    if given is not None:
+        lost = {name: [(first, last) for first, last in given[name]] for name in ("unlike", "unarchived", "unreadable")}
+        difference = RangeDifference(**{**given, **lost})
+    return RangeInLog(days=[DayInLog(**day) for day in told["days"]], difference=difference)
+
+
+@dataclass(slots=True, kw_only=True)
+class CompactedPartition:
+    """What a comparison has found of a partition whose log was compacted."""
+
+    compared: int = 0  # records in the history
+    removed: int = 0  # those of them that the log does not have any more
+    is_unreadable: bool = False  # whether the log has batches that cannot be read
+    unarchived: Spans = field(default_factory=list)  # offsets whose records the history does not have
+
+
+@dataclass(slots=True)
+class Differences:
+    findings: list[Finding] = field(default_factory=list)
+    compacted: dict[TopicPartition, CompactedPartition] = field(default_factory=dict)
+    compared: int = 0  # ranges
+
+    def add(self, one: ArchivedRange, found: RangeInLog, *, is_compacted: bool) -> None:
+        """Add the comparison of one range; `is_compacted`: whether its topic's `cleanup.policy` includes compact."""
+        self.compared += 1
+        difference = found.difference
+        if is_compacted or (difference is not None and difference.removed and not difference.in_no_batch):
+            self._add_compacted(one, difference)
+        elif difference is not None:
+            self.findings += _differing_days(one, found.days)
+
+    def _add_compacted(self, one: ArchivedRange, difference: RangeDifference | None) -> None:
+        partition = self.compacted.setdefault(one.of, CompactedPartition())
+        partition.compared += one.count
+        if difference is None:
+            return
+        partition.removed += difference.removed
+        partition.unarchived += difference.unarchived
+        partition.is_unreadable |= bool(difference.unreadable)
+        for those, what in (
+            (difference.unlike, "the log has {} records there, and not the same"),
+            (difference.unreadable, "the log has batches there that cannot be read, and the history {} records"),
+        ):
+            if those:
+                self.findings.append(differs(one.of, those, what.format(count(those)), one))
+
+
+def differs(of: TopicPartition, those: Spans, what: str, one: ArchivedRange | None = None) -> Finding:
+    """The finding that these offsets differ; it names the file if the range has only one."""
+    return Finding(
+        kind="differs from the log", what=what, file=one.files[0].path if one and len(one.files) == 1 else "",
+        topic=of.topic, partition=of.partition, first=those[0][0], last=those[-1][1],
+    )  # fmt: skip
+
+
+def _differing_days(one: ArchivedRange, days: Sequence[DayInLog]) -> list[Finding]:
+    files = {file.path: file for file in one.files}
+    findings = []
     for day in days:
         file = files.get(day.path)
         if file is None:
             findings.append(_differs(day, f"the log has {day.count} records of a day here, and the history none"))
-        elif day.content != file.content and day.count < file.count and day.topic in shrinking:
-            notes.append(f"{day.path}: the log has {day.count} of its {file.count} records since it was compacted")
         elif day.content != file.content:
             first, last = (
                 (min(day.first, file.first), max(day.last, file.last)) if day.count else (file.first, file.last)
             )
             what = f"the log has {day.count} records there, and not the same"
             findings.append(_differs(replace(day, first=first, last=last), what))
-    return findings, notes
+    return findings
 
 
 def _differs(day: DayInLog, what: str) -> Finding:

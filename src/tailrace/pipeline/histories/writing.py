@@ -1,12 +1,15 @@
 """Archive one range of offsets: fetch, decode, and write Parquet, all within the Python worker.
 
 There is one file for each day that the records' timestamps fall on, usually just one. A file is written under a
-temporary name that nobody reads, synced, and then renamed; a task that is retried uses the same names. Offsets that the
-log does not have are noted with the reason, or as unexplained if there is none, so that an audit finds them.
+temporary name that nobody reads, synced, and then renamed; a task that is retried uses the same names.
+
+Offsets that have no record are noted with the reason. A batch that spans offsets without having records for them was
+compacted. Offsets that are in no batch are explained only by a `cleanup.policy` that includes compact, now; otherwise
+they are noted as unexplained, so that an audit finds them.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -23,6 +26,7 @@ from tailrace.pipeline.histories.checksum import ContentChecksum, sync_and_sum
 from tailrace.pipeline.histories.final_names import rename_to_final
 from tailrace.pipeline.histories.layout import FILE_SCHEMA, date_of, days, file_path, to_table
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap, HistoryFile, gaps_between
+from tailrace.pipeline.histories.offset_spans import Runs, add_run, runs
 from tailrace.pipeline.kafka.cleanup_policy import compacted_topics
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.damaged import Damaged, decode_response
@@ -66,8 +70,12 @@ class DayFile:
         self._times.append((int(timestamp.min()), int(timestamp.max())))
         self._count += len(table)
 
-    def finish(self) -> HistoryFile:
-        """Close the file and give it its final name."""
+    @property
+    def content(self) -> int:
+        return self._checksum.value
+
+    def finish(self, is_compacted: Callable[[], bool] = lambda: False) -> HistoryFile:
+        """Close the file and give it its final name. `is_compacted`: whether its records come from a compacted log."""
         self._write_row_group()
         first, last = self._offsets[0][0], self._offsets[-1][1]
         told = {"first": first, "last": last, "count": self._count, "content": self._checksum.value}
@@ -86,7 +94,7 @@ class DayFile:
             latest_ms=max(latest for _, latest in self._times),
             date=self._date,
         )
-        return rename_to_final(self._folder, self._fresh, file)
+        return rename_to_final(self._folder, self._fresh, file, is_compacted)
 
     def _write_row_group(self) -> None:
         if self._waiting:
@@ -103,12 +111,16 @@ def archive_range(
     cluster: Cluster, requested: OffsetRange, folder: Path, *, quarantine: Path | None = None
 ) -> ArchivedRange:
     """Write the records of a range; return what was written. A damaged batch is an error unless `quarantine` is set."""
+    is_compacted = partial(_is_compacted, cluster, requested.partition.topic)
     on_damaged = Quarantine(quarantine) if quarantine is not None else _refuse
     files: dict[str, DayFile] = {}
     skipped: list[Gap] = []
-    present: list[tuple[int, int]] = []  # runs of offsets that are accounted for, in order; ends exclusive
+    present: Runs = []  # offsets that are accounted for
+    spanned: Runs = []  # offsets of the log's batches
     try:
         for visible in fetch(cluster, requested, committed=True, max_bytes=ARCHIVE_FETCH_BYTES, on_damaged=on_damaged):
+            for header in (one for _, one in visible.batches if one.base_offset < requested.end):
+                add_run(spanned, header.base_offset, min(header.last_offset + 1, requested.end))
             for one in merge_adjacent(visible.skipped):
                 skipped += _gap(requested, one.first, one.last, one.reason)
             for columns in decode_response(visible, requested.partition, on_damaged, headers=True):
@@ -122,9 +134,11 @@ def archive_range(
         raise
     for damaged in on_damaged.found if isinstance(on_damaged, Quarantine) else ():
         skipped += _gap(requested, damaged.first, damaged.last, "quarantined")
-    done = tuple(files[date].finish() for date in sorted(files))
+    done = tuple(files[date].finish(is_compacted) for date in sorted(files))
+    if any(files[one.date].content != one.content for one in done):  # another attempt's file was adopted
+        present = [run for one in done for run in runs(_offsets_in(folder / one.path))]
     present += [(gap.first, gap.last + 1) for gap in skipped]
-    gaps = skipped + _holes(cluster, requested, sorted(present))
+    gaps = skipped + _removed(cluster, requested, present, spanned)
     return ArchivedRange(
         topic=requested.partition.topic,
         partition=requested.partition.partition,
@@ -148,20 +162,22 @@ def _gap(requested: OffsetRange, first: int, last: int, reason: str) -> list[Gap
     return [Gap(first=first, last=last, reason=reason)] if first <= last else []
 
 
-def _holes(cluster: Cluster, requested: OffsetRange, present: Sequence[tuple[int, int]]) -> list[Gap]:
+def _offsets_in(path: Path) -> np.ndarray:
+    return pq.read_table(path, columns=["offset"], partitioning=None).column("offset").to_numpy()
+
+
+def _is_compacted(cluster: Cluster, topic: str) -> bool:
+    return bool(compacted_topics(cluster, [topic]))
+
+
+def _removed(cluster: Cluster, requested: OffsetRange, present: Runs, spanned: Runs) -> list[Gap]:
     """Offsets that the log does not have, in a range read to its end. Only compaction deletes between other records."""
-    holes = gaps_between(present, requested.start, requested.end, "compaction")
-    if holes and not compacted_topics(cluster, [requested.partition.topic]):
-        return [replace(gap, reason="unexplained") for gap in holes]
-    return holes
-
-
-def runs(offsets: np.ndarray) -> list[tuple[int, int]]:
-    """Split increasing offsets into runs without gaps; the ends are exclusive."""
-    breaks = np.flatnonzero(np.diff(offsets) != 1)
-    firsts = offsets[np.concatenate([[0], breaks + 1])]
-    lasts = offsets[np.concatenate([breaks, [len(offsets) - 1]])]
-    return list(zip(firsts.tolist(), (lasts + 1).tolist(), strict=True))
+    start, end = requested.start, requested.end
+    holes = gaps_between(sorted(present + spanned), start, end, "unexplained")
+    if holes and not _is_compacted(cluster, requested.partition.topic):
+        explained = sorted(present + [(gap.first, gap.last + 1) for gap in holes])
+        return holes + gaps_between(explained, start, end, "compaction")
+    return gaps_between(sorted(present), start, end, "compaction")
 
 
 def by_day(columns: Columns, partition: int) -> list[tuple[str, pa.Table, np.ndarray]]:

@@ -105,6 +105,15 @@ class Cluster:
                 check(one.error_code, f"find topic {one.name}")
         return {one.name: len(one.partitions) for one in there}
 
+    def replica_counts(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
+        """The number of replicas of each partition of these topics."""
+        answer = self.with_retries(lambda: self._metadata(topics))
+        return {
+            TopicPartition(topic.name, one.partition): len(one.replicas)
+            for topic in answer.topics
+            for one in topic.partitions
+        }
+
     def names(self) -> list[str]:
         """The names of all topics except internal ones. Nothing is retried: see `call_once`."""
         return sorted(one.name for one in self.call_once(_metadata_request(None)).topics if not one.is_internal)

@@ -19,11 +19,11 @@ from tailrace.pipeline.arrow.encode import Rows
 from tailrace.pipeline.arrow.murmur2 import partitions_of
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.manifest import ArchivedRange, archived_range_from
+from tailrace.pipeline.histories.offset_order import read_in_offset_order
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import committed_offsets
 from tailrace.pipeline.kafka.producer import Producer
 from tailrace.pipeline.kafka.transactions import Transaction, commit_offsets_within, end_transaction, init_transactions
-from tailrace.pipeline.replaying.offset_order import read_in_offset_order
 from tailrace.pipeline.replaying.parameters import ReplayParameters
 from tailrace.pipeline.sink.rows import take
 
