@@ -11,8 +11,9 @@ from typing import Any
 
 from tailrace.client.faults import ClientError
 from tailrace.client.producer import NotWritten, Written
+from tailrace.client.runs import Run, send_by_partition
 from tailrace.doors.grpc.calls import Call, Failed, Service, Stream
-from tailrace.doors.grpc.outcomes import Outcome, Sent, let_go, outcomes
+from tailrace.doors.grpc.outcomes import Outcome, let_go, outcomes
 from tailrace.doors.grpc.schema import Schema
 from tailrace.doors.grpc.statuses import status_of
 from tailrace.doors.grpc.v1.records import checked_name, new_records
@@ -20,7 +21,7 @@ from tailrace.doors.upstream import Upstream
 from tailrace.model.faults import Fault
 from tailrace.model.limits import GRPC_STREAM_UNANSWERED_MAX
 
-Handed = tuple[int, Sent | ClientError | Fault]  # the id of a request, and what the producer has got of it
+Handed = tuple[int, list[Run] | ClientError | Fault]  # the id of a request, and what the producer has got of it
 
 
 class Producing:
@@ -78,11 +79,11 @@ class Producing:
                 response = self._types.ProduceStreamResponse(id=number, error=error)
             await stream.write(response)
 
-    async def _send(self, request: Any, call: Call) -> Sent:
+    async def _send(self, request: Any, call: Call) -> list[Run]:
         topic = checked_name(request.topic, "topic")
         records = new_records(request.records, self._upstream.cluster.driver.wall_ms())
         with self._upstream.producers.of(call.caller.principal) as producer:
-            return await producer.send_all(topic, records)
+            return await send_by_partition(producer, topic, records)
 
     def _position(self, written: Outcome) -> Any:
         assert isinstance(written, Written)
@@ -116,4 +117,4 @@ def _may_have_some(found: Sequence[Outcome]) -> bool:
 def _let_go_of(handed: Handed | None) -> None:
     """The stream is over: what its records become is told to nobody."""
     if handed is not None and not isinstance(handed[1], Exception):
-        let_go(handed[1])
+        let_go([run.written for run in handed[1]])
