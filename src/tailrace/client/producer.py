@@ -21,8 +21,6 @@ was taken over by another one is `fenced`: nothing that it does succeeds any mor
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
-from math import inf
 from typing import Any, Final, NamedTuple, Self
 
 from tailrace.client.batching import Batch, BatchLimits, Outbox, size_of
@@ -40,6 +38,7 @@ from tailrace.client.transactions import (
     commit_offsets_within,
     end_transaction,
 )
+from tailrace.client.turns import Turns
 from tailrace.model.addresses import Address
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import PartitionName
@@ -99,11 +98,10 @@ class Producer:
         self._needs_epoch = False  # sequence numbers are lost: begin anew once no batch is uncertain
         self._is_beginning = False  # an epoch is asked for: until it is there, nothing is sent
         self._choice = PartitionChoice(cluster, self._leader, self._spawn)
-        self._wake = asyncio.Event()
         self._room = asyncio.Event()  # set when a batch is done
         self._requests: dict[asyncio.Task[None], None] = {}
         self._closed = False
-        self._task: asyncio.Task[None] | None = None
+        self._turns = Turns(self._turn, cluster.driver.now)
 
     async def __aenter__(self) -> Self:
         return self
@@ -148,7 +146,7 @@ class Producer:
             written: asyncio.Future[Written] = loop.create_future()
             self._outbox.add(target, record, written, now, size)
             found.append(written)
-        self._wake.set()
+        self._turns.wake()
         return found
 
     async def send_runs(self, runs: Mapping[PartitionName, Sequence[NewRecord]]) -> "list[Sent]":
@@ -161,7 +159,7 @@ class Producer:
         for name, some, size in portions:
             found.append(Sent(name, len(some), loop.create_future()))
             self._outbox.add_run(name, some, found[-1].written, now, size)
-        self._wake.set()
+        self._turns.wake()
         return found
 
     async def _find_room(self, size: int) -> None:
@@ -173,8 +171,7 @@ class Producer:
             raise NotWritten(self.fenced or "the producer is closed")
         if self._options.transactional_id is not None:
             self._check_transaction()
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run())
+        self._turns.start()
 
     @property
     def unacknowledged_bytes(self) -> int:
@@ -184,7 +181,7 @@ class Producer:
         """Wait until every record that was sent so far is acknowledged or has failed."""
         sent = self._outbox.tokens()
         self._outbox.flushing = True
-        self._wake.set()
+        self._turns.wake()
         try:
             while not all(written.done() for written in sent):
                 self._room.clear()
@@ -269,9 +266,9 @@ class Producer:
     async def close(self) -> None:
         """Flush, then stop; what cannot be sent within its delivery time fails."""
         self._closed = True
-        if self._task is not None:
+        if self._turns.has_started:
             await self.flush()
-            self._task.cancel()
+            self._turns.stop()
         for request in list(self._requests):
             request.cancel()
 
@@ -287,20 +284,16 @@ class Producer:
 
     # Sending
 
-    async def _run(self) -> None:
-        while True:
-            self._fail_expired()
-            if self._needs_identity and not self._is_beginning:
-                self._is_beginning = True
-                self._spawn(self._begin_epoch())
-            self._wake.clear()
-            due_at = self._outbox.next_expiry()
-            if not self._is_beginning:
-                self._send_due()
-                due_at = min(self._outbox.next_due_at(uncertain_only=self._needs_epoch), self._outbox.next_expiry())
-            with suppress(TimeoutError):
-                async with asyncio.timeout(None if due_at == inf else due_at - self._now()):
-                    await self._wake.wait()
+    def _turn(self) -> float:
+        """Send what is due; returns when there will be more to do, if nothing happens before."""
+        self._fail_expired()
+        if self._needs_identity and not self._is_beginning:
+            self._is_beginning = True
+            self._spawn(self._begin_epoch())
+        if self._is_beginning:
+            return self._outbox.next_expiry()
+        self._send_due()
+        return min(self._outbox.next_due_at(uncertain_only=self._needs_epoch), self._outbox.next_expiry())
 
     @property
     def _needs_identity(self) -> bool:
@@ -327,7 +320,7 @@ class Producer:
                     self._fail(batch, str(error) if isinstance(error, ClientError) else f"no producer id: {error!r}")
         finally:
             self._is_beginning = False
-            self._wake.set()
+            self._turns.wake()
 
     def _send_due(self) -> None:
         """Send every batch that is due, to each leader in one request."""
@@ -456,7 +449,7 @@ class Producer:
         limits = self._cluster.limits
         pause_s = 0.0 if at_once else min(limits.pause_min_s * 2 ** min(batch.attempts, 10), limits.pause_max_s)
         self._outbox.retry(batch, self._now() + self._cluster.driver.jitter(0.5, 1.0) * pause_s)
-        self._wake.set()
+        self._turns.wake()
 
     def _refuse(self, batch: Batch, error: ClientError) -> None:
         """The batch cannot be written, and never will be."""
@@ -487,4 +480,4 @@ class Producer:
 
     def _progressed(self) -> None:
         self._room.set()
-        self._wake.set()
+        self._turns.wake()
