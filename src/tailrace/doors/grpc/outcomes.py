@@ -13,14 +13,22 @@ Waited = Sequence["asyncio.Future[Written]"]
 
 async def outcomes(runs: Sequence[Run]) -> list[Outcome]:
     """Wait until each record is durable, or is not: what became of each, in the order in which they were given."""
+    first_of_each = await outcomes_of([run.written for run in runs])
+    of_each = [_spread(len(run.places), first) for run, first in zip(runs, first_of_each, strict=True)]
+    if len(runs) == 1:
+        return of_each[0]
     found: dict[int, Outcome] = {}
-    for run, outcome in zip(runs, await outcomes_of([run.written for run in runs]), strict=True):
-        if isinstance(outcome, NotWritten) or outcome.offset < 0:
-            found.update(dict.fromkeys(run.places, outcome))
-        else:
-            partition, first = outcome
-            found.update({place: Written(partition, offset) for offset, place in enumerate(run.places, first)})
+    for run, ones in zip(runs, of_each, strict=True):
+        found.update(zip(run.places, ones, strict=True))
     return [found[place] for place in range(len(found))]
+
+
+def _spread(count: int, first: Outcome) -> list[Outcome]:
+    """What became of the records of a run, by what became of the first."""
+    if isinstance(first, NotWritten) or first.offset < 0:
+        return [first] * count
+    partition, offset = first
+    return [Written(partition, offset + more) for more in range(count)]
 
 
 async def outcomes_of(sent: Waited) -> list[Outcome]:

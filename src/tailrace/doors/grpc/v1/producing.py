@@ -41,7 +41,9 @@ class Producing:
         found = await outcomes(await self._send(request, call))
         problem = _worst(found)
         if problem is None:
-            return self._types.ProduceResponse(written=map(self._position, found))
+            answer = self._types.ProduceResponse()
+            _add_positions(answer.written, found)
+            return answer
         detailed = [self._failure(found)] if _may_have_some(found) else []
         raise Failed(problem, detailed)
 
@@ -70,7 +72,8 @@ class Producing:
                 found = await outcomes(sent)
                 problem = _worst(found)
             if problem is None:
-                response = self._types.ProduceStreamResponse(id=number, written=map(self._position, found))
+                response = self._types.ProduceStreamResponse(id=number)
+                _add_positions(response.written, found)
             else:
                 status = status_of(problem)
                 error = self._rpc.Status(code=status.code, message=status.text)
@@ -85,22 +88,28 @@ class Producing:
         with self._upstream.producers.of(call.caller.principal) as producer:
             return await send_by_partition(producer, topic, records)
 
-    def _position(self, written: Outcome) -> Any:
-        assert isinstance(written, Written)
-        partition, offset = written
-        return self._types.Position(topic=partition.topic, partition=partition.partition, offset=offset)
-
     def _failure(self, found: Sequence[Outcome]) -> Any:
         failure = self._types.ProduceFailure()
         for one in found:
             outcome = failure.outcomes.add()
             if isinstance(one, Written):
-                outcome.written.CopyFrom(self._position(one))
+                _set_position(outcome.written, one)
             elif one.may_be_written:
                 outcome.may_be_written = str(one)
             else:
                 outcome.not_written = str(one)
         return failure
+
+
+def _add_positions(written: Any, found: Sequence[Outcome]) -> None:
+    for one in found:
+        assert isinstance(one, Written)
+        _set_position(written.add(), one)
+
+
+def _set_position(position: Any, written: Written) -> None:
+    """Field by field: it takes less than half as long as a message that is made of names and copied."""
+    (position.topic, position.partition), position.offset = written
 
 
 def _worst(found: Sequence[Outcome]) -> NotWritten | None:
