@@ -6,7 +6,7 @@ has not. While it is in flight, the next batch of the partition grows.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Any, Final
 
@@ -29,10 +29,12 @@ class BatchLimits:
 
 
 class Batch:
-    """Records of one partition, in order; `tokens` are those of their senders."""
+    """Records of one partition, in order. Each of its `tokens` is a sender's, and belongs to the records from that of
+    the same place in `firsts` on, up to the next one."""
 
     __slots__ = (
         "attempts",
+        "firsts",
         "missing_since",
         "opened_at",
         "partition",
@@ -48,6 +50,7 @@ class Batch:
         self.partition = partition
         self.opened_at = opened_at
         self.records: list[NewRecord] = []
+        self.firsts: list[int] = []
         self.tokens: list[Any] = []
         self.size = 0
         self.sequence = NO_SEQUENCE
@@ -80,18 +83,41 @@ class Outbox:
 
     def add(self, partition: PartitionName, record: NewRecord, token: Any, now: float, size: int = 0) -> None:
         """`size` is that of the record, if the caller knows it."""
+        last = self._growing(partition, token, now, size or size_of(record))
+        last.records.append(record)
+
+    def add_run(
+        self, partition: PartitionName, records: Sequence[NewRecord], token: Any, now: float, size: int
+    ) -> None:
+        """Add records that stay in one batch, and have one token. `size` is that of all of them."""
+        last = self._growing(partition, token, now, size)
+        last.records += records
+
+    def _growing(self, partition: PartitionName, token: Any, now: float, size: int) -> Batch:
+        """The batch that takes so many bytes, and the token of what the caller adds to it next."""
         found = self._partitions.get(partition)
         if found is None:
             found = self._partitions[partition] = _Partition()
-        size = size or size_of(record)
         last = found.waiting[-1] if found.waiting else None
         if last is None or last.attempts or last.size + size > self._limits.batch_bytes:
             last = Batch(partition, now)
             found.waiting.append(last)
-        last.records.append(record)
+        last.firsts.append(len(last.records))
         last.tokens.append(token)
         last.size += size
         self.size += size
+        return last
+
+    def portions(self, records: Sequence[NewRecord]) -> Iterator[tuple[Sequence[NewRecord], int]]:
+        """The records in portions that fit into a batch, each with its size; a larger record is one of its own."""
+        first = total = 0
+        for number, record in enumerate(records):
+            size = size_of(record)
+            if total + size > self._limits.batch_bytes and number > first:
+                yield records[first:number], total
+                first, total = number, 0
+            total += size
+        yield records[first:] if first else records, total
 
     def due(self, now: float, *, uncertain_only: bool = False) -> Iterator[Batch]:
         """The batches to send now; from now on they are in flight, and have sequence numbers."""

@@ -74,7 +74,7 @@ class GroupPreparation:
 
     def _is_current(self, topic: str, known: Prepared) -> bool:
         now = self._cluster.map
-        return known.topic_id == now.topic_id(topic) and known.partitions >= len(now.partitions(topic))
+        return known.topic_id == now.topic_id(topic) and known.partitions >= now.partition_counts.get(topic, 0)
 
     async def _prepare(self, group: str, topic: str, sets_up: bool) -> Prepared:
         async with self._room:

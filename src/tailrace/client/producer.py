@@ -21,15 +21,14 @@ was taken over by another one is `fenced`: nothing that it does succeeds any mor
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
-from math import inf
 from typing import Any, Final, NamedTuple, Self
 
 from tailrace.client.batching import Batch, BatchLimits, Outbox, size_of
 from tailrace.client.cluster import Cluster, Retry
 from tailrace.client.cluster_map import UNKNOWN
 from tailrace.client.faults import ClientError, Refused, Unavailable, error_of
-from tailrace.client.partitioning import partition_of
+from tailrace.client.partition_choice import PartitionChoice
+from tailrace.client.produce_requests import produce_request
 from tailrace.client.transactions import (
     NO_IDENTITY,
     OpenTransaction,
@@ -39,16 +38,15 @@ from tailrace.client.transactions import (
     commit_offsets_within,
     end_transaction,
 )
+from tailrace.client.turns import Turns
 from tailrace.model.addresses import Address
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import PartitionName
-from tailrace.records.build import build_batch
 from tailrace.records.compress import Compression
 from tailrace.records.record import Headers, NewRecord
 from tailrace.wire.errors import Error
-from tailrace.wire.messages.produce import PartitionProduced, PartitionToProduce, ProduceRequest, TopicToProduce
+from tailrace.wire.messages.produce import PartitionProduced
 
-ALL_IN_SYNC: Final = -1
 # Another producer has taken over the transactional id.
 FENCED: Final = (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH)
 # The broker does not know this producer, or expects another sequence number: a new epoch is needed.
@@ -68,6 +66,14 @@ class ProducerOptions:
 class Written(NamedTuple):
     partition: PartitionName
     offset: int  # -1: it was written by an earlier attempt, and the broker no longer knows at which offset
+
+
+class Sent(NamedTuple):
+    """Records of one partition that are written together, or not at all."""
+
+    partition: PartitionName
+    records: int  # how many
+    written: "asyncio.Future[Written]"  # the first of them
 
 
 class NotWritten(ClientError):
@@ -91,13 +97,11 @@ class Producer:
         self.fenced = ""  # why this producer can do nothing any more
         self._needs_epoch = False  # sequence numbers are lost: begin anew once no batch is uncertain
         self._is_beginning = False  # an epoch is asked for: until it is there, nothing is sent
-        self._sticky: dict[str, int] = {}  # by topic, the partition of records without a key
-        self._looking_up: dict[str, None] = {}  # topics whose metadata is old
-        self._wake = asyncio.Event()
+        self._choice = PartitionChoice(cluster, self._leader, self._spawn)
         self._room = asyncio.Event()  # set when a batch is done
         self._requests: dict[asyncio.Task[None], None] = {}
         self._closed = False
-        self._task: asyncio.Task[None] | None = None
+        self._turns = Turns(self._turn, cluster.driver.now)
 
     async def __aenter__(self) -> Self:
         return self
@@ -131,27 +135,43 @@ class Producer:
         """As `send` for many records, each with its partition or None. They wait for room together; more than fit into
         the buffer wait until it is empty."""
         targets = [
-            PartitionName(topic, await self._partition(topic, record.key) if partition is None else partition)
+            PartitionName(topic, await self.choose_partition(topic, record.key) if partition is None else partition)
             for partition, record in records
         ]
         sizes = [size_of(record) for _, record in records]
-        while not self._outbox.has_room(sum(sizes)):
+        await self._find_room(sum(sizes))
+        loop, now = asyncio.get_running_loop(), self._now()
+        found: list[asyncio.Future[Written]] = []
+        for target, (_, record), size in zip(targets, records, sizes, strict=True):
+            written: asyncio.Future[Written] = loop.create_future()
+            self._outbox.add(target, record, written, now, size)
+            found.append(written)
+        self._turns.wake()
+        return found
+
+    async def send_runs(self, runs: Mapping[PartitionName, Sequence[NewRecord]]) -> "list[Sent]":
+        """As `send_all`, with one future for records of a partition that stand together: as many as fit into a batch,
+        in the order that was given."""
+        portions = [(name, some, size) for name, ones in runs.items() for some, size in self._outbox.portions(ones)]
+        await self._find_room(sum(size for _, _, size in portions))
+        loop, now = asyncio.get_running_loop(), self._now()
+        found: list[Sent] = []
+        for name, some, size in portions:
+            found.append(Sent(name, len(some), loop.create_future()))
+            self._outbox.add_run(name, some, found[-1].written, now, size)
+        self._turns.wake()
+        return found
+
+    async def _find_room(self, size: int) -> None:
+        """Wait until so many bytes may be added; then somebody is there to send them."""
+        while not self._outbox.has_room(size):
             self._room.clear()
             await self._room.wait()
         if self._closed or self.fenced:
             raise NotWritten(self.fenced or "the producer is closed")
         if self._options.transactional_id is not None:
             self._check_transaction()
-        loop, now = asyncio.get_running_loop(), self._now()
-        if self._task is None:
-            self._task = loop.create_task(self._run())
-        found: list[asyncio.Future[Written]] = []
-        for target, (_, record), size in zip(targets, records, sizes, strict=True):
-            written: asyncio.Future[Written] = loop.create_future()
-            self._outbox.add(target, record, written, now, size)
-            found.append(written)
-        self._wake.set()
-        return found
+        self._turns.start()
 
     @property
     def unacknowledged_bytes(self) -> int:
@@ -161,7 +181,7 @@ class Producer:
         """Wait until every record that was sent so far is acknowledged or has failed."""
         sent = self._outbox.tokens()
         self._outbox.flushing = True
-        self._wake.set()
+        self._turns.wake()
         try:
             while not all(written.done() for written in sent):
                 self._room.clear()
@@ -246,56 +266,34 @@ class Producer:
     async def close(self) -> None:
         """Flush, then stop; what cannot be sent within its delivery time fails."""
         self._closed = True
-        if self._task is not None:
+        if self._turns.has_started:
             await self.flush()
-            self._task.cancel()
+            self._turns.stop()
         for request in list(self._requests):
             request.cancel()
 
     def _now(self) -> float:
         return self._cluster.driver.now()
 
-    async def _partition(self, topic: str, key: bytes | None) -> int:
-        count = self._cluster.map.partition_counts.get(topic)
-        if count is None:
-            first = PartitionName(topic, 0)
-            await self._cluster.retry(f"find topic {topic}", lambda: self._leader(first))
-            count = self._cluster.map.partition_counts[topic]
-        elif self._cluster.is_stale(topic) and topic not in self._looking_up:
-            self._looking_up[topic] = None
-            self._spawn(self._look_up(topic))
-        if key is not None:
-            return partition_of(key, count)
-        return self._sticky.setdefault(topic, int(self._cluster.driver.jitter(0, count)) % count)
-
-    async def _look_up(self, topic: str) -> None:
-        """Refresh the metadata of a topic; meanwhile records are sent by the old metadata."""
-        try:
-            await self._cluster.refresh([topic])
-        except (Retry, ClientError):
-            await self._cluster.driver.sleep(self._cluster.limits.pause_max_s)  # then the next record asks again
-        finally:
-            del self._looking_up[topic]
+    async def choose_partition(self, topic: str, key: bytes | None) -> int:
+        """The partition of a record that names none. Those without a key share one until a batch of it is sent."""
+        return await self._choice.partition(topic, key)
 
     async def _leader(self, partition: PartitionName) -> Address:
         return await self._cluster.leader(partition, create=self._options.creates_topics)
 
     # Sending
 
-    async def _run(self) -> None:
-        while True:
-            self._fail_expired()
-            if self._needs_identity and not self._is_beginning:
-                self._is_beginning = True
-                self._spawn(self._begin_epoch())
-            self._wake.clear()
-            due_at = self._outbox.next_expiry()
-            if not self._is_beginning:
-                self._send_due()
-                due_at = min(self._outbox.next_due_at(uncertain_only=self._needs_epoch), self._outbox.next_expiry())
-            with suppress(TimeoutError):
-                async with asyncio.timeout(None if due_at == inf else due_at - self._now()):
-                    await self._wake.wait()
+    def _turn(self) -> float:
+        """Send what is due; returns when there will be more to do, if nothing happens before."""
+        self._fail_expired()
+        if self._needs_identity and not self._is_beginning:
+            self._is_beginning = True
+            self._spawn(self._begin_epoch())
+        if self._is_beginning:
+            return self._outbox.next_expiry()
+        self._send_due()
+        return min(self._outbox.next_due_at(uncertain_only=self._needs_epoch), self._outbox.next_expiry())
 
     @property
     def _needs_identity(self) -> bool:
@@ -322,14 +320,14 @@ class Producer:
                     self._fail(batch, str(error) if isinstance(error, ClientError) else f"no producer id: {error!r}")
         finally:
             self._is_beginning = False
-            self._wake.set()
+            self._turns.wake()
 
     def _send_due(self) -> None:
         """Send every batch that is due, to each leader in one request."""
         by_leader: dict[Address, list[Batch]] = {}
         to_add: list[Batch] = []  # their partitions are not in the transaction yet
         for batch in list(self._outbox.due(self._now(), uncertain_only=self._needs_epoch)):
-            self._sticky.pop(batch.partition.topic, None)  # the next records without a key go elsewhere
+            self._choice.forget(batch.partition.topic)  # the next records without a key go elsewhere
             address = self._cluster.map.leader(batch.partition)
             if address is None:
                 self._spawn(self._find_leader(batch))
@@ -383,7 +381,15 @@ class Producer:
 
     async def _produce(self, address: Address, batches: Sequence[Batch]) -> None:
         try:
-            response = await self._cluster.call(address, self._request(batches))
+            assert self._identity is not None
+            request = produce_request(
+                batches,
+                self._identity,
+                transactional_id=self._options.transactional_id,
+                compression=self._options.compression,
+                timeout_ms=self._options.timeout_ms,
+            )
+            response = await self._cluster.call(address, request)
         except Retry as retry:
             for batch in batches:
                 batch.uncertain = True
@@ -410,37 +416,14 @@ class Producer:
             else:
                 self._take_answer(batch, answer, response)
 
-    def _request(self, batches: Sequence[Batch]) -> ProduceRequest:
-        by_topic: dict[str, list[PartitionToProduce]] = {}
-        for batch in batches:
-            one = PartitionToProduce(partition=batch.partition.partition, records=self._encoded(batch))
-            by_topic.setdefault(batch.partition.topic, []).append(one)
-        return ProduceRequest(
-            transactional_id=self._options.transactional_id,
-            acks=ALL_IN_SYNC,
-            timeout_ms=self._options.timeout_ms,
-            topics=tuple(TopicToProduce(name=name, partitions=tuple(ones)) for name, ones in by_topic.items()),
-        )
-
-    def _encoded(self, batch: Batch) -> bytearray:
-        assert self._identity is not None
-        return build_batch(
-            batch.records,
-            compression=self._options.compression,
-            producer_id=self._identity.id,
-            producer_epoch=self._identity.epoch,
-            base_sequence=batch.sequence,
-            transactional=self._options.transactional_id is not None,
-        )
-
     # Answers
 
     def _take_answer(self, batch: Batch, answer: PartitionProduced, response: Any) -> None:
         error = error_of(answer.error_code)
         if error in (Error.NONE, Error.DUPLICATE_SEQUENCE_NUMBER):
             self._outbox.finished(batch)
-            for number, written in enumerate(batch.tokens):
-                offset = answer.base_offset + number if answer.base_offset >= 0 else -1
+            for first, written in zip(batch.firsts, batch.tokens, strict=True):
+                offset = answer.base_offset + first if answer.base_offset >= 0 else -1
                 if not written.done():
                     written.set_result(Written(batch.partition, offset))
             self._progressed()
@@ -466,7 +449,7 @@ class Producer:
         limits = self._cluster.limits
         pause_s = 0.0 if at_once else min(limits.pause_min_s * 2 ** min(batch.attempts, 10), limits.pause_max_s)
         self._outbox.retry(batch, self._now() + self._cluster.driver.jitter(0.5, 1.0) * pause_s)
-        self._wake.set()
+        self._turns.wake()
 
     def _refuse(self, batch: Batch, error: ClientError) -> None:
         """The batch cannot be written, and never will be."""
@@ -497,4 +480,4 @@ class Producer:
 
     def _progressed(self) -> None:
         self._room.set()
-        self._wake.set()
+        self._turns.wake()

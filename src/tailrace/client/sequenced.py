@@ -16,7 +16,7 @@ from tailrace.client.consumer import Received
 from tailrace.client.faults import OutcomeUnknown, Refused, Unavailable, check, error_of
 from tailrace.client.visible_reading import read_visible
 from tailrace.model.ids import PartitionName
-from tailrace.model.limits import MiB
+from tailrace.model.limits import KiB
 from tailrace.records.build import build_batch
 from tailrace.records.opened import open_batch
 from tailrace.records.record import NewRecord
@@ -26,7 +26,7 @@ from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, T
 
 ALL_IN_SYNC: Final = -1
 SEQUENCE_MAX: Final = 2**31 - 1
-READ_MAX_BYTES: Final = 1 * MiB
+RECORD_READ_BYTES: Final = 4 * KiB  # for one record; of a batch that is larger, brokers return the whole
 
 
 async def append_sequenced(
@@ -99,7 +99,7 @@ async def last_sequence(cluster: Cluster, place: PartitionName, producer_id: int
 async def record_at(cluster: Cluster, place: PartitionName, offset: int) -> Received | None:
     """The committed record at this offset; None if there is none, or it is gone."""
     try:
-        visible = await read_visible(cluster, place, offset, READ_MAX_BYTES)
+        visible = await read_visible(cluster, place, offset, RECORD_READ_BYTES)
     except Refused as refused:
         if refused.error is not Error.OFFSET_OUT_OF_RANGE:
             raise

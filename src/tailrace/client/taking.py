@@ -304,7 +304,7 @@ class Taker:
         held = {message.partition.partition for message in self._held}
         if number is not None:
             return int(number not in held)
-        return max(1, len(self._cluster.map.partitions(self.topic))) - len(held)
+        return max(1, self._cluster.map.partition_counts.get(self.topic, 0)) - len(held)
 
     async def _try(self, number: int | None) -> Message | _Seen | PartitionName:
         """Ask all leaders, one after the other, so that no more than one message is locked. A partition: its next

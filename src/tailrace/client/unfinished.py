@@ -16,11 +16,13 @@ from tailrace.client.offsets import EARLIEST, LATEST, offsets_at
 from tailrace.client.share_admin import ShareOffsets, share_group_offsets
 from tailrace.client.visible_reading import read_visible
 from tailrace.model.ids import PartitionName
-from tailrace.model.limits import MiB
+from tailrace.model.limits import KiB, MiB
 from tailrace.records.opened import open_batch
 from tailrace.wire.errors import Error
 
-PIECE_BYTES: Final = 1 * MiB
+PIECE_MIN_BYTES: Final = 4 * KiB  # for one message; of a batch that is larger, brokers return the whole
+PIECE_MAX_BYTES: Final = 1 * MiB  # where there is none for long
+PIECE_GROWTH: Final = 4
 
 Offsets = dict[PartitionName, ShareOffsets]
 
@@ -67,9 +69,10 @@ class Unfinished:
         return {one: max(begins[one], (offsets[one].start or 0) if one in offsets else 0) for one in places}
 
     async def _first_message(self, place: PartitionName, offset: int) -> Received | None:
+        piece = PIECE_MIN_BYTES
         while True:
             try:
-                visible = await read_visible(self._cluster, place, offset, PIECE_BYTES)
+                visible = await read_visible(self._cluster, place, offset, piece)
             except Refused as refused:
                 if refused.error is not Error.OFFSET_OUT_OF_RANGE:
                     raise
@@ -80,4 +83,4 @@ class Unfinished:
                 for record in open_batch(visible.data[at : at + header.size]):
                     if record.offset >= offset:
                         return Received(place, *record)
-            offset = visible.end
+            offset, piece = visible.end, min(PIECE_GROWTH * piece, PIECE_MAX_BYTES)

@@ -39,6 +39,7 @@ class VisibleBatches:
     batches: list[tuple[int, BatchHeader]] = field(default_factory=list)  # each with its position in `data`
     skipped: list[SkippedOffsets] = field(default_factory=list)
     end: int = -1  # the next offset to fetch; -1 if there was no complete batch
+    limit: int = -1  # where readers have to stop, if the broker has said so
 
 
 class ExpectedOffsets(NamedTuple):

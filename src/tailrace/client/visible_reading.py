@@ -61,8 +61,11 @@ async def read_visible(
             if error in (Error.FENCED_LEADER_EPOCH, Error.UNKNOWN_LEADER_EPOCH):
                 raise Retry(f"cannot {what}: {error.name}")
             raise Refused(error, what)
-        aborted = (answer.aborted_transactions or ()) if committed else None
-        return select_visible(answer.records, aborted) if answer.records else None
+        if not answer.records:
+            return None
+        visible = select_visible(answer.records, (answer.aborted_transactions or ()) if committed else None)
+        visible.limit = answer.last_stable_offset if committed else answer.high_watermark
+        return visible
 
     return await cluster.retry(what, ask, within_s)
 

@@ -64,7 +64,8 @@ class MemoryTransport(asyncio.Transport):
                 self.abort()  # as transports of sockets do
                 raise
             self.other.resume_if_low()
-            self._schedule_read()
+            if self._inbox or self._at_eof:
+                self._schedule_read()
         elif self._at_eof and not self._eof_seen:
             self._eof_seen = True
             assert isinstance(self.protocol, asyncio.Protocol | asyncio.BufferedProtocol)
@@ -76,9 +77,13 @@ class MemoryTransport(asyncio.Transport):
         if isinstance(protocol, asyncio.BufferedProtocol):
             buffer = memoryview(protocol.get_buffer(READ_MAX_BYTES)).cast("B")
             size = min(len(buffer), len(self._inbox), READ_MAX_BYTES)
-            buffer[:size] = self._inbox[:size]
+            if size == len(self._inbox):
+                buffer[:size] = self._inbox
+                self._inbox.clear()
+            else:
+                buffer[:size] = self._inbox[:size]
+                del self._inbox[:size]
             buffer.release()
-            del self._inbox[:size]
             protocol.buffer_updated(size)
         else:
             assert isinstance(protocol, asyncio.Protocol)

@@ -22,7 +22,7 @@ from tailrace.records.header import (
     TRANSACTIONAL_BIT,
 )
 from tailrace.records.record import RecordLike
-from tailrace.records.varints import varint
+from tailrace.records.varints import SMALL_VARINTS, varint
 
 TimestampType = Literal["CreateTime", "LogAppendTime"]
 
@@ -110,25 +110,26 @@ def seal_batch(
     return batch
 
 
-def _encode(records: Sequence[RecordLike], base_timestamp: int) -> bytearray | bytes:
-    body = bytearray()
+def _encode(records: Sequence[RecordLike], base_timestamp: int) -> bytes:
+    """Most varints here are small; to call a function for each takes as long as all the rest."""
+    small, end = SMALL_VARINTS, len(SMALL_VARINTS)
+    parts: list[bytes] = []
     for delta, record in enumerate(records):
         key, value, headers = record.key, record.value, record.headers
-        one = b"".join(
-            (
-                b"\0",  # record attributes: none are defined
-                varint(record.timestamp - base_timestamp),
-                varint(delta),
-                _NULL if key is None else varint(len(key)),
-                key or b"",
-                _NULL if value is None else varint(len(value)),
-                value or b"",
-                _encode_headers(headers) if headers else _NO_HEADERS,
-            )
+        later_ms = record.timestamp - base_timestamp
+        key_size, value_size = len(key or b""), len(value or b"")
+        one = b"\0%b%b%b%b%b%b%b" % (  # begins with the record's attributes, of which none are defined
+            small[later_ms] if 0 <= later_ms < end else varint(later_ms),
+            small[delta] if delta < end else varint(delta),
+            _NULL if key is None else small[key_size] if key_size < end else varint(key_size),
+            key or b"",
+            _NULL if value is None else small[value_size] if value_size < end else varint(value_size),
+            value or b"",
+            _encode_headers(headers) if headers else _NO_HEADERS,
         )
-        body += varint(len(one))
-        body += one
-    return body
+        size = len(one)
+        parts += (small[size] if size < end else varint(size), one)
+    return b"".join(parts)
 
 
 def _encode_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:

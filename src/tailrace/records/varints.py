@@ -21,13 +21,13 @@ def unsigned_varint(value: int) -> bytes:
     return bytes(out)
 
 
-_SMALL_VARINTS: Final = tuple(unsigned_varint(value << 1) for value in range(2048))
+SMALL_VARINTS: Final = tuple(unsigned_varint(value << 1) for value in range(2048))  # of 0, 1, …
 
 
 def varint(value: int) -> bytes:
     """The zigzag varint of a 64-bit integer."""
     if 0 <= value < 2048:
-        return _SMALL_VARINTS[value]
+        return SMALL_VARINTS[value]
     return unsigned_varint(value << 1 if value >= 0 else ~(value << 1))
 
 

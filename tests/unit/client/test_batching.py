@@ -56,7 +56,7 @@ def test_an_expired_batch_gives_its_sequence_number_back_unless_it_may_be_writte
         outbox.rejected(following)
 
 
-@given(st.lists(st.sampled_from(["add", "acked", "lost", "lost after append", "refused"]), max_size=60))
+@given(st.lists(st.sampled_from(["add", "add some", "acked", "lost", "lost after append", "refused"]), max_size=60))
 def test_a_broker_that_checks_sequences_gets_every_record_once_and_in_order(events: list[str]) -> None:
     """A model of a broker: it appends a batch only if its sequence number is the next, and knows repeated ones."""
     outbox, log, next_sequence, sent, refused = Outbox(SMALL), [], 0, 0, []
@@ -64,6 +64,7 @@ def test_a_broker_that_checks_sequences_gets_every_record_once_and_in_order(even
 
     def append(batch: Batch) -> None:
         nonlocal next_sequence
+        assert [batch.records[first] for first in batch.firsts] == list(map(record, batch.tokens))
         if batch.sequence == next_sequence:
             log.extend(batch.records)
             next_sequence += len(batch.records)
@@ -75,6 +76,11 @@ def test_a_broker_that_checks_sequences_gets_every_record_once_and_in_order(even
         if event == "add":
             outbox.add(ZERO, record(sent), sent, now)
             sent += 1
+            continue
+        if event == "add some":
+            for some, size in outbox.portions([record(sent + more) for more in range(7)]):
+                outbox.add_run(ZERO, some, sent, now, size)
+                sent += len(some)
             continue
         for batch in list(outbox.due(now)):
             if event == "acked":

@@ -32,7 +32,7 @@ def test_which_errors_leave_open_whether_a_batch_was_appended(error: Error, unce
             producer = Producer(found.cluster)
             partition = PartitionName("t", 0)
             await producer.send("t", b"x", partition=0)
-            producer._task.cancel()  # type: ignore[union-attr]
+            producer._turns.stop()
             (batch,) = producer._outbox.due(found.cluster.driver.now())
             assert isinstance(batch, Batch)
             answer = PartitionProduced(partition=0, error_code=error, base_offset=-1)

@@ -6,15 +6,17 @@ from typing import Any
 import pytest
 
 from tailrace.client import consumer as consumer_module
+from tailrace.client.admin import create_partitions
 from tailrace.client.batching import BatchLimits
 from tailrace.client.consumer import Consumer, ConsumerOptions, Received
 from tailrace.client.faults import ClientError, Refused
 from tailrace.client.offsets import EARLIEST, LATEST, commit_offsets, committed_offsets, offsets_at
 from tailrace.client.producer import NotWritten, Producer, ProducerOptions
+from tailrace.client.runs import send_by_partition
 from tailrace.model.faults import BatchTooLarge
 from tailrace.model.ids import PartitionName
 from tailrace.records.opened import open_batch
-from tailrace.records.record import Record
+from tailrace.records.record import NewRecord, Record
 from tests.unit.broker.simulated import Brokers, simulated
 from tests.unit.client.simulated_client import SimulatedClient
 
@@ -62,6 +64,53 @@ async def test_what_is_written_is_read(brokers: Brokers) -> None:
     assert numbers(records) == list(range(100))
     assert [one.offset for one in records] == list(range(100))
     assert numbers(await consume(found, 40, start=60)) == list(range(60, 100))
+
+
+@simulated()
+async def test_runs_are_written_where_their_futures_say(brokers: Brokers) -> None:
+    """Batches are small, so that runs are cut; records name a partition, or have a key, or neither."""
+    await brokers.make_topic("t", (1, 2, 3))
+    found = client(brokers)
+    await found.run(create_partitions(found.cluster, "t", 3))
+    records: list[tuple[int | None, NewRecord]] = [
+        (
+            (None, 0, 1, 2)[number % 4],
+            NewRecord(str(number).encode(), b"k%d" % number if number % 8 else None, (), 5),
+        )
+        for number in range(60)
+    ]
+    options = ProducerOptions(limits=BatchLimits(batch_bytes=300, buffer_bytes=2_000))
+
+    async def work() -> dict[tuple[int, int], int]:
+        async with Producer(found.cluster, options) as producer:
+            runs = [
+                (begin, run)
+                for begin, end in ((0, 6), (6, 12), (12, 60))  # the first two share batches, the third is cut
+                for run in await send_by_partition(producer, "t", records[begin:end])
+            ]
+            written = [(begin, run, await run.written) for begin, run in runs]
+        assert len(runs) > 9, "no run was cut"
+        return {
+            (first.partition.partition, first.offset + number): begin + place
+            for begin, run, first in written
+            for number, place in enumerate(run.places)
+        }
+
+    places = await found.run(work())
+    assert sorted(places.values()) == list(range(60))
+    for (partition, _), place in places.items():
+        assert records[place][0] in (None, partition)
+
+    async def read() -> list[Received]:
+        received: list[Received] = []
+        async with Consumer(found.cluster, ConsumerOptions()) as consumer:
+            consumer.assign(dict.fromkeys((PartitionName("t", number) for number in range(3)), 0))
+            async with asyncio.timeout(60):
+                while len(received) < 60:
+                    received += await consumer.poll(max_records=7)
+        return received
+
+    assert {(one.partition.partition, one.offset): int(one.value or b"") for one in await found.run(read())} == places
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])

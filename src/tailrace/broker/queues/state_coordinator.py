@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
+from typing import Final
 
 from tailrace.broker.control.peer_requests import Handler
 from tailrace.broker.coordination.coordinator import Coordinator, CoordinatorParts, StateTopic, partition_of
@@ -20,6 +22,14 @@ from tailrace.wire.messages.peers.call_share_coordinator import (
     CallShareCoordinatorAnswer,
     ShareStateCall,
 )
+
+NAMES_KEPT_MAX: Final = 10_000
+
+
+@lru_cache(maxsize=NAMES_KEPT_MAX)
+def _name(key: ShareKey) -> str:
+    """Each write of a share partition asks for its name twice."""
+    return str(key)
 
 
 class ShareCoordinator(Coordinator[ShareStatePartitionCoordinator]):
@@ -52,7 +62,7 @@ class ShareCoordinator(Coordinator[ShareStatePartitionCoordinator]):
     async def place(self, key: ShareKey) -> tuple[BrokerId, int]:
         """The broker that leads the partition with the state of a share partition, and the number of that partition."""
         self.require_level()
-        name = str(key)
+        name = _name(key)
         broker = await self.find(name)
         topic = await self.state_topic()
         return broker, partition_of(name, len(topic.partitions))
@@ -62,7 +72,7 @@ class ShareCoordinator(Coordinator[ShareStatePartitionCoordinator]):
         that does not know of a raised level yet does not know of the state topic either."""
         if call.kind is CallKind.INITIALIZE and call.key.topic_id in self._parts.hosted.image.removed:
             raise UnknownTopicId(f"topic {show_id(call.key.topic_id)} has been deleted")
-        result, fault = await self.local(str(call.key)).call(call)
+        result, fault = await self.local(_name(call.key)).call(call)
         if fault is not None:
             raise fault
         return result

@@ -67,6 +67,8 @@ class Queues:
         unwanted: "asyncio.Future[None]",
     ) -> Mapping[TopicPartition, Taken | Fault]:
         """Acquire records of these partitions, the first ones first. When `unwanted` is done, stop waiting."""
+        if limits.max_wait_ms <= 0:
+            return await self._take_now(member, places, await self._open_all(member.group, places), limits, unwanted)
         deadline = self._clock.monotonic() + min(limits.max_wait_ms, FETCH_WAIT_MAX_MS) / 1000
         while True:
             shares = await self._open_all(member.group, places)

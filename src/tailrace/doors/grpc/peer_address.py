@@ -6,9 +6,14 @@ within IPv6 counts as what it contains.
 """
 
 import ipaddress
+from functools import lru_cache
+from typing import Final
 from urllib.parse import unquote
 
+PEERS_KEPT: Final = 1_000  # connections make many calls; most have the same few addresses
 
+
+@lru_cache(maxsize=PEERS_KEPT)
 def peer_host(peer: str) -> str:
     """The host of a peer; empty if gRPC names none that is an IP address."""
     kind, _, rest = unquote(peer).partition(":")

@@ -10,7 +10,6 @@
 What goes wrong is a `Failure` with a text, never an error of the call.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -20,8 +19,8 @@ from tailrace.client.consumer import Received
 from tailrace.client.faults import ClientError, Refused
 from tailrace.client.offsets import EARLIEST, LATEST, commit_offsets, committed_offsets, offsets_at
 from tailrace.client.partition_reading import read_partition
-from tailrace.client.producer import NotWritten, Written
-from tailrace.doors.grpc.outcomes import let_go, outcomes
+from tailrace.client.producer import NotWritten
+from tailrace.doors.grpc.outcomes import outcomes_of
 from tailrace.doors.grpc.peer_address import is_local
 from tailrace.doors.grpc.statuses import shortened
 from tailrace.doors.upstream import Upstream
@@ -37,7 +36,6 @@ from tailrace.wire.messages.create_topics import NewTopic, NewTopicConfig
 PARTITIONS: Final = 3
 REPLICAS_MAX: Final = 3
 RETENTION_MS: Final = 30 * 60 * 1000
-SECONDS_MAX: Final = (2**63 - 1) // 1000
 UNKNOWN_S: Final = 0.5  # how long a topic or partition may be unknown to this broker that was just made
 UNKNOWN: Final = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID)
 
@@ -49,12 +47,6 @@ class Failure(Exception):
         super().__init__(text)
         self.text = shortened(text)
         self.address = address
-
-
-class NewMessage(NamedTuple):
-    key: bytes | None
-    value: bytes
-    timestamp_s: int  # 0: now
 
 
 class PartitionAt(NamedTuple):
@@ -72,29 +64,26 @@ class MessageQueue:
 
     # Producing
 
-    async def produce(self, messages: Mapping[PartitionName, Sequence[NewMessage]], caller: Caller) -> None:
+    @property
+    def now_ms(self) -> int:
+        """What messages without a timestamp get."""
+        return self._cluster.driver.wall_ms()
+
+    async def produce(self, messages: Mapping[PartitionName, Sequence[NewRecord]], caller: Caller) -> None:
         """Append messages, and wait until all are durable. None is appended if this broker may not have one of them."""
         for partition in messages:
             await self._check_ours(partition)
-        now_ms = self._cluster.driver.wall_ms()
-        by_topic: dict[str, list[tuple[int | None, NewRecord]]] = {}
-        for partition, ones in messages.items():
-            number, records = partition.partition, by_topic.setdefault(partition.topic, [])
-            for key, value, timestamp_s in ones:
-                if not 0 <= timestamp_s <= SECONDS_MAX:
-                    raise Failure(f"Timestamp {timestamp_s} is not a time in seconds since 1970.")
-                records.append((number, NewRecord(value, key, (), timestamp_s * 1000 or now_ms)))
-        sent: list[asyncio.Future[Written]] = []
         try:
             with self._upstream.producers.of(caller.principal) as producer:
-                for topic, all_of_topic in by_topic.items():
-                    sent += await producer.send_all(topic, all_of_topic)
-                problems = [one for one in await outcomes(sent) if isinstance(one, NotWritten)]
+                sent = await producer.send_runs(messages)
+                found = await outcomes_of([one.written for one in sent])
         except ClientError as error:
-            let_go(sent)
             raise Failure(str(error)) from None
+        problems = [one for one in found if isinstance(one, NotWritten)]
         if problems:
-            raise Failure(f"{len(problems)} of {len(sent)} messages were not written: {problems[0]}")
+            failed = sum(one.records for one, outcome in zip(sent, found, strict=True) if outcome in problems)
+            total = sum(one.records for one in sent)
+            raise Failure(f"{failed} of {total} messages were not written: {problems[0]}")
 
     # Consuming
 

@@ -4,13 +4,17 @@ Keys and values are text there, and bytes in the log. An empty key stands for no
 with U+FFFD in their place, as clients of this service could not read them at all otherwise.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from tailrace.client.consumer import Received
 from tailrace.doors.grpc.calls import Call, Service
-from tailrace.doors.grpc.message_queue.service import Failure, MessageQueue, NewMessage
+from tailrace.doors.grpc.message_queue.service import Failure, MessageQueue
 from tailrace.doors.grpc.schema import MESSAGE_QUEUE, Schema
 from tailrace.model.ids import PartitionName
+from tailrace.records.record import NewRecord
+
+SECONDS_MAX: Final = (2**63 - 1) // 1000
 
 
 def message_queue(queue: MessageQueue, schema: Schema) -> Service:
@@ -34,20 +38,28 @@ class _Translated:
         self._types = types
 
     async def produce(self, request: Any, call: Call) -> Any:
-        messages: dict[tuple[str, int], list[NewMessage]] = {}  # by topic and partition, of which there are few
-        for one in request.messages:
-            name = (one.topic, one.partition)
-            message = NewMessage(one.key.encode() or None, one.value.encode(), one.timestamp)
-            found = messages.get(name)
-            if found is None:
-                messages[name] = [message]
-            else:
-                found.append(message)
         try:
-            await self._queue.produce({PartitionName(*name): ones for name, ones in messages.items()}, call.caller)
+            await self._queue.produce(self._records(request.messages), call.caller)
         except Failure as failure:
             return self._types.ProduceMessagesResponse(success=False, error_message=failure.text)
         return self._types.ProduceMessagesResponse(success=True)
+
+    def _records(self, messages: Sequence[Any]) -> dict[PartitionName, list[NewRecord]]:
+        now_ms = self._queue.now_ms
+        found: dict[tuple[str, int], list[NewRecord]] = {}  # by topic and partition, of which there are few
+        for one in messages:
+            seconds = one.timestamp
+            if not 0 <= seconds <= SECONDS_MAX:
+                raise Failure(f"Timestamp {seconds} is not a time in seconds since 1970.")
+            name = (one.topic, one.partition)
+            stamp = seconds * 1000 or now_ms
+            record = tuple.__new__(NewRecord, (one.value.encode(), one.key.encode() or None, (), stamp))  # no call
+            of_partition = found.get(name)
+            if of_partition is None:
+                found[name] = [record]
+            else:
+                of_partition.append(record)
+        return {PartitionName(*name): ones for name, ones in found.items()}
 
     async def consume(self, request: Any, call: Call) -> Any:
         partition = PartitionName(request.topic, request.partition)

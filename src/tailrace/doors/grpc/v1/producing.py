@@ -11,8 +11,9 @@ from typing import Any
 
 from tailrace.client.faults import ClientError
 from tailrace.client.producer import NotWritten, Written
+from tailrace.client.runs import Run, send_by_partition
 from tailrace.doors.grpc.calls import Call, Failed, Service, Stream
-from tailrace.doors.grpc.outcomes import Outcome, Sent, let_go, outcomes
+from tailrace.doors.grpc.outcomes import Outcome, let_go, outcomes
 from tailrace.doors.grpc.schema import Schema
 from tailrace.doors.grpc.statuses import status_of
 from tailrace.doors.grpc.v1.records import checked_name, new_records
@@ -20,7 +21,7 @@ from tailrace.doors.upstream import Upstream
 from tailrace.model.faults import Fault
 from tailrace.model.limits import GRPC_STREAM_UNANSWERED_MAX
 
-Handed = tuple[int, Sent | ClientError | Fault]  # the id of a request, and what the producer has got of it
+Handed = tuple[int, list[Run] | ClientError | Fault]  # the id of a request, and what the producer has got of it
 
 
 class Producing:
@@ -40,7 +41,9 @@ class Producing:
         found = await outcomes(await self._send(request, call))
         problem = _worst(found)
         if problem is None:
-            return self._types.ProduceResponse(written=map(self._position, found))
+            answer = self._types.ProduceResponse()
+            _add_positions(answer.written, found)
+            return answer
         detailed = [self._failure(found)] if _may_have_some(found) else []
         raise Failed(problem, detailed)
 
@@ -69,7 +72,8 @@ class Producing:
                 found = await outcomes(sent)
                 problem = _worst(found)
             if problem is None:
-                response = self._types.ProduceStreamResponse(id=number, written=map(self._position, found))
+                response = self._types.ProduceStreamResponse(id=number)
+                _add_positions(response.written, found)
             else:
                 status = status_of(problem)
                 error = self._rpc.Status(code=status.code, message=status.text)
@@ -78,28 +82,34 @@ class Producing:
                 response = self._types.ProduceStreamResponse(id=number, error=error)
             await stream.write(response)
 
-    async def _send(self, request: Any, call: Call) -> Sent:
+    async def _send(self, request: Any, call: Call) -> list[Run]:
         topic = checked_name(request.topic, "topic")
         records = new_records(request.records, self._upstream.cluster.driver.wall_ms())
         with self._upstream.producers.of(call.caller.principal) as producer:
-            return await producer.send_all(topic, records)
-
-    def _position(self, written: Outcome) -> Any:
-        assert isinstance(written, Written)
-        partition, offset = written
-        return self._types.Position(topic=partition.topic, partition=partition.partition, offset=offset)
+            return await send_by_partition(producer, topic, records)
 
     def _failure(self, found: Sequence[Outcome]) -> Any:
         failure = self._types.ProduceFailure()
         for one in found:
             outcome = failure.outcomes.add()
             if isinstance(one, Written):
-                outcome.written.CopyFrom(self._position(one))
+                _set_position(outcome.written, one)
             elif one.may_be_written:
                 outcome.may_be_written = str(one)
             else:
                 outcome.not_written = str(one)
         return failure
+
+
+def _add_positions(written: Any, found: Sequence[Outcome]) -> None:
+    for one in found:
+        assert isinstance(one, Written)
+        _set_position(written.add(), one)
+
+
+def _set_position(position: Any, written: Written) -> None:
+    """Field by field: it takes less than half as long as a message that is made of names and copied."""
+    (position.topic, position.partition), position.offset = written
 
 
 def _worst(found: Sequence[Outcome]) -> NotWritten | None:
@@ -116,4 +126,4 @@ def _may_have_some(found: Sequence[Outcome]) -> bool:
 def _let_go_of(handed: Handed | None) -> None:
     """The stream has ended: the outcomes of its records are not reported."""
     if handed is not None and not isinstance(handed[1], Exception):
-        let_go(handed[1])
+        let_go([run.written for run in handed[1]])

@@ -18,19 +18,19 @@ def new_records(records: Sequence[Any], now_ms: int) -> list[tuple[int | None, N
     if not records:
         raise BadField("records", "there are none")
     found: list[tuple[int | None, NewRecord]] = []
-    for one in records:
-        partition = one.partition if one.HasField("partition") else None
-        stamp = one.timestamp_ms if one.HasField("timestamp_ms") else now_ms
+    for one in records:  # a field that is not empty is there: few need be asked for
+        partition = one.partition or (0 if one.HasField("partition") else None)
+        stamp = one.timestamp_ms or (0 if one.HasField("timestamp_ms") else now_ms)
         if partition is not None and partition < 0:
             raise BadField(f"records[{len(found)}].partition", f"{partition} is less than 0")
         if not 0 <= stamp <= TIMESTAMP_MAX:
             raise BadField(f"records[{len(found)}].timestamp_ms", f"{stamp} is not a time in milliseconds since 1970")
-        value = one.value if one.HasField("value") else None
-        key = one.key if one.HasField("key") else None
+        value = one.value or (b"" if one.HasField("value") else None)
+        key = one.key or (b"" if one.HasField("key") else None)
         headers: Headers = ()
         if one.headers:
             headers = tuple((each.name, each.value if each.HasField("value") else None) for each in one.headers)
-        found.append((partition, NewRecord(value, key, headers, stamp)))
+        found.append((partition, tuple.__new__(NewRecord, (value, key, headers, stamp))))  # no call
     return found
 
 

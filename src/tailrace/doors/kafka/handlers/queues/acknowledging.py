@@ -1,8 +1,8 @@
 """The part that ShareFetch and ShareAcknowledge have in common: the member, its session, its acknowledgements."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from tailrace.broker.services.queues import Acknowledge, Acknowledgement, ShareMember
 from tailrace.doors.kafka.call import Call
@@ -49,8 +49,15 @@ def check_renewals(given: Acknowledgements, *, renews: bool, version: int) -> No
 class Acknowledging:
     """Acknowledgements of several partitions: decided at once, for what the member holds now, and durable later."""
 
-    def __init__(self, call: Call, session: ShareSession, given: Acknowledgements) -> None:
-        self._begun = {place: _begin(call, session, place, some) for place, some in given.items()}
+    def __init__(self, call: Call, session: ShareSession, given: Acknowledgements, *, beside: bool) -> None:
+        """`beside`: the caller does something else before it waits for the outcomes."""
+        begun = {place: _begin(call, session, place, some) for place, some in given.items()}
+        if not beside and len(begun) == 1:
+            self._begun: Mapping[TopicPartition, Fault | Awaitable[Fault | None]] = begun
+        else:  # several are stored at the same time
+            self._begun = {
+                place: one if isinstance(one, Fault) else asyncio.ensure_future(one) for place, one in begun.items()
+            }
 
     async def outcomes(self) -> dict[TopicPartition, Fault | None]:
         return {place: one if isinstance(one, Fault) else await one for place, one in self._begun.items()}
@@ -58,12 +65,12 @@ class Acknowledging:
 
 def _begin(
     call: Call, session: ShareSession, place: TopicPartition, given: Sequence[Acknowledgement]
-) -> "Fault | asyncio.Future[Fault | None]":
+) -> Fault | Coroutine[Any, Any, Fault | None]:
     try:
         durable = call.services.queues.acknowledge(call.caller, session.member, place, given)
     except Fault as fault:
         return fault.with_traceback(None)
-    return asyncio.ensure_future(_outcome(durable))
+    return _outcome(durable)
 
 
 async def _outcome(durable: Awaitable[None]) -> Fault | None:

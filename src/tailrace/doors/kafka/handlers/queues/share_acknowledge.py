@@ -32,7 +32,7 @@ async def share_acknowledge(request: ShareAcknowledgeRequest, call: Call) -> Sha
         session = sessions.session_for(call.caller, member, request.share_session_epoch, call.client.connection_number)
     except Fault as fault:
         return ShareAcknowledgeResponse(error_code=error_of(fault), error_message=str(fault))
-    results = await Acknowledging(call, session, given).outcomes()
+    results = await Acknowledging(call, session, given, beside=False).outcomes()
     if request.share_session_epoch == CLOSING:
         sessions.close(session)
     leaders = Leaders(call)

@@ -50,7 +50,7 @@ async def share_fetch(request: ShareFetchRequest, call: Call) -> ShareFetchRespo
         )
     except Fault as fault:
         return ShareFetchResponse(error_code=error_of(fault), error_message=str(fault))
-    acknowledging = Acknowledging(call, session, given)
+    acknowledging = Acknowledging(call, session, given, beside=True)
     for forgotten in request.forgotten_topics:
         for number in forgotten.partitions:
             session.partitions.pop(TopicPartition(Id(forgotten.topic_id), number), None)
