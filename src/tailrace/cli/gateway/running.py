@@ -7,7 +7,7 @@ from tailrace.cli.client.client_config import Access
 from tailrace.cli.failure import Failed
 from tailrace.cli.process import Stop, at_eof, run_server, unless
 from tailrace.client.faults import ClientError, WrongCluster
-from tailrace.doors.client_doors import make_doors, stop_doors
+from tailrace.doors.client_doors import CannotOpen, make_doors, stop_doors
 from tailrace.doors.door import CannotListen, open_doors
 from tailrace.doors.in_gateway import GatewayHost
 from tailrace.model.addresses import parse_addresses
@@ -62,7 +62,7 @@ async def _run(host: GatewayHost, stop: Stop) -> None:
     doors = make_doors(host)
     try:
         await open_doors(host, doors)
-    except CannotListen as error:
+    except (CannotOpen, CannotListen) as error:
         raise Failed(f"cannot start: {error}") from None
     host.spawn(host.watch())
     print("ready " + " ".join(f"{name}={one}" for name, one in host.endpoints.items()), flush=True)

@@ -78,7 +78,7 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
             if client_host is not None:
                 await stop_doors(client_host, client_doors)
             kafka.close()
-    except (CannotListen, CannotStart) as error:
+    except (CannotOpen, CannotListen, CannotStart) as error:
         raise Failed(f"cannot start: {error}") from None
     finally:
         await node.stop()
