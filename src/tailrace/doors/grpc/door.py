@@ -1,4 +1,4 @@
-"""The listener of the gRPC door: the only module that imports gRPC. It carries bytes between gRPC and the services.
+"""The listener of the gRPC door: it carries bytes between gRPC and the services. Only it and `credentials` import gRPC.
 
 gRPC parses HTTP/2, keeps connections alive and enforces deadlines and limits, in threads of its own. Requests come here
 as bytes and are parsed here, so that what is no message gets an error that says so. A request counts as held until
@@ -20,8 +20,10 @@ from grpc import aio
 
 from tailrace.client.cluster import Retry
 from tailrace.client.faults import ClientError, Refused
+from tailrace.doors.client_doors import CannotOpen
 from tailrace.doors.door import CannotListen, DoorCounters
 from tailrace.doors.grpc.calls import Call, Failed, Service, Stream, Streaming, Unary
+from tailrace.doors.grpc.credentials import server_credentials
 from tailrace.doors.grpc.message_queue.service import MessageQueue
 from tailrace.doors.grpc.message_queue.translation import message_queue
 from tailrace.doors.grpc.peer_address import peer_host
@@ -46,6 +48,8 @@ from tailrace.model.limits import (
     GRPC_METADATA_MAX_BYTES,
 )
 from tailrace.model.listeners import GRPC_LISTENER
+from tailrace.ports import BadCertificates
+from tailrace.ports.tls import SystemTls
 from tailrace.wire.errors import Error
 
 logger: Final = logging.getLogger(__name__)
@@ -53,6 +57,7 @@ logger: Final = logging.getLogger(__name__)
 DETAILS: Final = "grpc-status-details-bin"
 DOMAIN: Final = "tailrace"
 KEEPALIVE_MS: Final = 60_000  # a connection that is silent for so long is asked whether it is still there
+HANDSHAKE_MAX_MS: Final = 10_000  # of TLS and HTTP/2, from the connection on
 KEEPALIVE_TIMEOUT_MS: Final = 20_000
 PING_INTERVAL_MIN_MS: Final = 5_000  # a client that pings more often is disconnected
 STOP_MAX_S: Final = 2.0  # beyond the grace, for gRPC itself to stop
@@ -104,10 +109,19 @@ class GrpcDoor:
     async def listen(self) -> None:
         host, port = self._host.settings.host, self._host.settings.grpc_port
         try:
-            self._port = self._server.add_insecure_port(str(Address(host, port)))
+            self._port = self._add_port(str(Address(host, port)))
+        except BadCertificates as error:
+            raise CannotOpen(f"the gRPC door cannot use its certificate: {error}") from None
         except RuntimeError:
             raise CannotListen(GRPC_LISTENER, host, port, "--grpc-port", await self._why(host, port)) from None
         await self._server.start()
+
+    def _add_port(self, address: str) -> int:
+        tls = self._host.tls(GRPC_LISTENER)
+        if tls is None:
+            return int(self._server.add_insecure_port(address))
+        assert isinstance(tls, SystemTls)  # gRPC has sockets of its own, so it is never simulated
+        return int(self._server.add_secure_port(address, server_credentials(tls)))
 
     async def _why(self, host: str, port: int) -> OSError:
         """gRPC does not tell why it cannot listen: try it."""
@@ -375,6 +389,7 @@ def _options(idle_ms: int) -> list[tuple[str, Any]]:
         ("grpc.absolute_max_metadata_size", GRPC_METADATA_MAX_BYTES),
         ("grpc.max_concurrent_streams", GRPC_CALLS_PER_CONNECTION_MAX),
         ("grpc.max_connection_idle_ms", min(idle_ms, 2**31 - 1)),
+        ("grpc.server_handshake_timeout_ms", HANDSHAKE_MAX_MS),
         ("grpc.keepalive_time_ms", KEEPALIVE_MS),
         ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
         ("grpc.http2.min_ping_interval_without_data_ms", PING_INTERVAL_MIN_MS),

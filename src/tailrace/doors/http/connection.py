@@ -104,12 +104,15 @@ class HttpConnection(asyncio.Protocol):
             self._server.closed(self)
 
     def eof_received(self) -> bool:
-        """A client that sends no more may still read: what it has asked for is answered, then the connection ends."""
+        """A client that sends no more may still read: what it has asked for is answered, then the connection ends.
+
+        With TLS, both sides close at once."""
         self._client_ended = True
         self._deaf = True
         if self._streaming and self._task is not None:
             self._task.cancel()
-        return self._serving is not None or bool(self._waiting)
+        is_half_open = self._transport is not None and self._transport.can_write_eof()
+        return is_half_open and (self._serving is not None or bool(self._waiting))
 
     def pause_writing(self) -> None:
         self._writable.clear()
