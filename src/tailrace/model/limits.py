@@ -135,17 +135,18 @@ HTTP_HEAD_MAX_BYTES: Final = 16 * KiB  # of a request: its target and its header
 HTTP_HEADERS_MAX: Final = 100
 HTTP_PARAMETERS_MAX: Final = 100  # of a query or a form
 HTTP_BODY_MAX_BYTES: Final = 2 * MiB  # unless a route has a limit of its own; a message of 1 MiB fits as base64
-HTTP_BODIES_MAX_BYTES: Final = 256 * MiB  # of all requests together, from their first byte to their answer
+HTTP_REQUESTS_MAX_BYTES: Final = 256 * MiB  # of all requests together, from the end of their head to their answer
 HTTP_PIPELINED_MAX: Final = 64  # requests of a connection that wait for their turn; then reading pauses
 HTTP_HEAD_MAX_S: Final = 10  # from the first byte of a request to the end of its head, and before the first request
 HTTP_BODY_MAX_S: Final = 60  # from the end of the head to the end of the body
 HTTP_IDLE_MAX_S: Final = 60  # between two requests
 HTTP_UNREAD_MAX_S: Final = 60  # for which a client may read nothing of its answer
+HTTP_UNREAD_MAX_BYTES: Final = 256 * MiB  # of answers to all clients that do not read; then the slowest are cut off
 HTTP_UNSENT_MAX_BYTES: Final = 256 * KiB  # of answers in a connection's write buffer; beyond it, streams pause
 HEALTH_KEPT_MAX: Final = 100_000  # last-seen times that a view has; those that were written first are dropped
 HEALTH_WRITTEN_MAX: Final = 10_000  # last-seen times that a door writes at once; others are written later
 HTTP_REGISTRATIONS_KEPT_MAX: Final = 10_000  # producers and consumers that a door need not look up again
-HTTP_LINGER_MAX_S: Final = 2  # for a client to read the last answer, before the connection is closed
+HTTP_LINGER_MAX_S: Final = 2  # from when the last answer was sent until the connection is closed
 
 assert DMQP_PAYLOAD_MAX_BYTES < DMQP_IN_FLIGHT_MAX_BYTES < DMQP_PAYLOADS_HELD_MAX_BYTES
 assert GRPC_RESPONSE_RECORDS_MAX_BYTES <= GRPC_FETCH_MAX_BYTES < GRPC_MESSAGE_MAX_BYTES < GRPC_HELD_MAX_BYTES
