@@ -47,6 +47,7 @@ DMQP_READ_BYTES: Final = 64 * KiB  # buffer of one read; what was read and not s
 DMQP_REQUESTS_IN_FLIGHT_MAX: Final = 1_000  # per connection, without an answer yet; then nothing is read from it
 DMQP_IN_FLIGHT_MAX_BYTES: Final = 4 * MiB  # of their payloads, the same
 DMQP_PAYLOADS_HELD_MAX_BYTES: Final = 256 * MiB  # of all connections together; beyond, payloads are refused by EAGAIN
+DMQP_UNREAD_MAX_BYTES: Final = 256 * MiB  # of answers to all clients that do not read; then the slowest are cut off
 DMQP_UNSENT_MAX_BYTES: Final = 64 * KiB  # of answers that a client does not read, before its requests wait
 # The gRPC door
 GRPC_MESSAGE_MAX_BYTES: Final = 4 * MiB  # of a request, the bound that gRPC itself has by default
