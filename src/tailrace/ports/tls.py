@@ -14,7 +14,6 @@ from os import stat
 from typing import Final, Literal, Protocol
 
 from tailrace.model.frozen import frozen
-from tailrace.ports.pem import read_pem
 
 ClientAuth = Literal["none", "requested", "required"]
 VERIFY_MODES: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -147,7 +146,8 @@ def _load_truststore(context: ssl.SSLContext, files: TlsFiles) -> None:
 
 def _read(path: str) -> str:
     try:
-        return read_pem(path)
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
     except OSError as error:
         raise BadCertificates(f"{path}: {error.strerror}") from None
 
