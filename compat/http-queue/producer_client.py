@@ -96,8 +96,8 @@ class MyProducer:
 
     def _once(self, method, path, given):
         if self._connection is None:
-            host, port = self._addresses[0]
-            self._connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+            kind, host, port = self._addresses[0]
+            self._connection = kind(host, port, timeout=TIMEOUT_S)
             self._connection.connect()
             self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         body = json.dumps(given).encode()
@@ -110,5 +110,6 @@ def _addresses(broker):
     found = []
     for one in broker.split(",") if isinstance(broker, str) else broker:
         parts = urlsplit(one.strip() if "://" in one else f"//{one.strip()}")
-        found.append((parts.hostname or "127.0.0.1", parts.port or 8001))
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        found.append((kind, parts.hostname or "127.0.0.1", parts.port or 8001))
     return found

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -119,6 +120,27 @@ def test_a_tail_shows_records_as_they_come(door: RestDoor) -> None:
         assert sorted(events.values(2)) == ["b\n\nc", "d"]
     with Events(door, f"/v1/topics/{topic}/stream?from=1&partition=0") as events:
         assert events.values(1) == ["d"]
+
+
+@pytest.mark.parametrize(
+    "path", ["topics/{}/stream", "groups/waiting/topics/{}/stream", "topics/{}/partitions/0/records?wait_ms=60000"]
+)
+def test_one_stream_or_long_poll_too_many_is_told_to_come_again(
+    door: RestDoor, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tailrace.doors.http.rest.service.REST_STREAMS_MAX", 1)
+    topic = made(door)
+    write(door, topic, "a")
+    with Events(door, f"/v1/topics/{topic}/stream?from=earliest") as events:
+        events.next()
+        refused = door.get("/v1/" + path.format(topic) + ("&offset=latest" if "?" in path else ""))
+        assert (refused.status, refused.problem) == (429, "too-many-requests")
+        assert refused.headers["retry-after"]
+        assert door.get(f"/v1/topics/{topic}/partitions/0/records?wait_ms=60000").status == 200  # there is a record
+    deadline = time.monotonic() + 20.0
+    while door.get(f"/v1/topics/{topic}/partitions/0/records?offset=latest&wait_ms=1").status != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_members_of_a_group_share_partitions_and_commit(door: RestDoor) -> None:

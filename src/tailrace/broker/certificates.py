@@ -1,4 +1,4 @@
-"""The TLS certificates of a broker's listeners: loaded at the start, loaded again when their files change.
+"""The TLS certificates of the listeners of a broker or a gateway: loaded at the start, and again when files change.
 
 A listener with TLS listens and connects through its own `Net`. A reload that fails leaves the old certificates in use:
 connections go on as before, and the log names the file and the reason.
@@ -6,7 +6,7 @@ connections go on as before, and the log names the file and the reason.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from tailrace.model.listeners import LISTENERS, PEER_LISTENER, security_protocol
@@ -39,13 +39,13 @@ class TlsNet:
 
 
 class Certificates:
-    def __init__(self, ports: Ports, settings: Settings) -> None:
-        """Load the certificates of all listeners that use TLS; BadCertificates if they cannot be used."""
+    def __init__(self, ports: Ports, settings: Settings, listeners: Sequence[str] = LISTENERS) -> None:
+        """Load the certificates of those listeners that use TLS; BadCertificates if they cannot be used."""
         self._net = ports.net
         self._clock = ports.clock
         self._keystore = settings.ssl_keystore_location
         self._by_listener: dict[str, Tls] = {
-            listener: ports.net.load_tls(_files(settings, listener)) for listener in _with_tls(settings)
+            listener: ports.net.load_tls(_files(settings, listener)) for listener in _with_tls(settings, listeners)
         }
         self._warned_at = -DAY_S
 
@@ -53,6 +53,10 @@ class Certificates:
         """The net for a listener, and for connections to the same listener of other brokers."""
         tls = self._by_listener.get(listener)
         return self._net if tls is None else TlsNet(self._net, tls)
+
+    def tls(self, listener: str) -> Tls | None:
+        """For a listener that has sockets of its own; None if it is plain."""
+        return self._by_listener.get(listener)
 
     def reload(self) -> None:
         """Load the files again, for new connections. Files that cannot be used are logged, and change nothing."""
@@ -80,14 +84,14 @@ class Certificates:
             logger.warning("the certificate in %s %s: replace the file", self._keystore, state)
 
 
-def uses_tls(settings: Settings) -> bool:
-    """Whether any listener uses TLS."""
-    return bool(_with_tls(settings))
+def uses_tls(settings: Settings, listeners: Sequence[str] = LISTENERS) -> bool:
+    """Whether any of these listeners uses TLS."""
+    return bool(_with_tls(settings, listeners))
 
 
-def _with_tls(settings: Settings) -> list[str]:
+def _with_tls(settings: Settings, listeners: Sequence[str]) -> list[str]:
     mapping = settings.listener_security_protocol_map
-    return [listener for listener in LISTENERS if security_protocol(mapping, listener) == "SSL"]
+    return [listener for listener in listeners if security_protocol(mapping, listener) == "SSL"]
 
 
 def _files(settings: Settings, listener: str) -> TlsFiles:

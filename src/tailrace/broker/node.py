@@ -45,7 +45,7 @@ from tailrace.model.faults import StorageFailed
 from tailrace.model.ids import NO_BROKER, BrokerId
 from tailrace.model.listeners import KAFKA_LISTENER
 from tailrace.model.settings import Settings
-from tailrace.ports import Net, Ports
+from tailrace.ports import Net, Ports, Tls
 from tailrace.ports.disk import Lock
 from tailrace.raft.voters import Voter
 
@@ -112,6 +112,10 @@ class Node:
     def net(self, listener: str) -> Net:
         """The network as this listener uses it: plain, or with TLS."""
         return self.certificates.net(listener)
+
+    def tls(self, listener: str) -> Tls | None:
+        """The certificates of a listener that has sockets of its own; None if it is plain."""
+        return self.certificates.tls(listener)
 
     @property
     def hosted(self) -> HostedPartitions:

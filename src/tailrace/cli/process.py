@@ -61,6 +61,26 @@ class Stop:
             os._exit(1)
 
 
+class Reloading:
+    """Requests to load the certificates again, by SIGHUP. One that comes during the start is remembered."""
+
+    def __init__(self) -> None:
+        self._is_requested = False
+        self._reload: Callable[[], None] | None = None
+
+    def request(self) -> None:
+        if self._reload is not None:
+            self._reload()
+        else:
+            logger.info("SIGHUP: this process will load the certificates again when it is up")
+            self._is_requested = True
+
+    def begin(self, reload: Callable[[], None]) -> None:
+        self._reload = reload
+        if self._is_requested:
+            reload()
+
+
 def at_eof(callback: Callable[[], None]) -> None:
     # In a thread, because standard input may be a file, which an event loop cannot watch.
     loop = asyncio.get_running_loop()

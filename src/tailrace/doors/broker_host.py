@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from tailrace.broker.services import Services
 from tailrace.model.addresses import Address
 from tailrace.model.settings import Settings
-from tailrace.ports import Net, Ports
+from tailrace.ports import Net, Ports, Tls
 
 
 class Host(Protocol):
@@ -21,6 +21,9 @@ class Host(Protocol):
 
     def net(self, listener: str) -> Net:
         """The network as this listener uses it: plain, or with TLS."""
+
+    def tls(self, listener: str) -> Tls | None:
+        """The certificates of a listener that has sockets of its own; None if it is plain."""
 
     @property
     def advertised_host(self) -> str:

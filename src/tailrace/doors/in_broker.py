@@ -14,7 +14,7 @@ from tailrace.doors.upstream import Upstream, driver_for
 from tailrace.model.addresses import Address
 from tailrace.model.ids import BrokerId
 from tailrace.model.settings import Settings
-from tailrace.ports import Net, Ports
+from tailrace.ports import Net, Ports, Tls
 
 
 class BrokerHost:
@@ -44,6 +44,9 @@ class BrokerHost:
 
     def net(self, listener: str) -> Net:
         return self._broker.net(listener)
+
+    def tls(self, listener: str) -> Tls | None:
+        return self._broker.tls(listener)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._broker.spawn(work)

@@ -8,11 +8,13 @@ import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final
 
+from tailrace.broker.certificates import Certificates
 from tailrace.client.faults import ClientError, Unsupported, WrongCluster
 from tailrace.client.sasl import Sasl
 from tailrace.doors.upstream import Upstream, driver_for
 from tailrace.model.addresses import Address
 from tailrace.model.ids import BrokerId
+from tailrace.model.listeners import GRPC_LISTENER, HTTP_LISTENER
 from tailrace.model.settings import Settings
 from tailrace.ports import Net, Ports, Tls
 
@@ -21,6 +23,7 @@ logger: Final = logging.getLogger(__name__)
 FIRST_ANSWER_MAX_S: Final = 15.0  # after which a gateway that starts gives up
 LOOK_AGAIN_S: Final = 10.0  # between two looks at the upstream
 SHARE_FETCH: Final = 78  # the API key
+LISTENERS: Final = (HTTP_LISTENER, GRPC_LISTENER)  # whose TLS is in listener.security.protocol.map
 ITSELF: Final = BrokerId(0)  # the id of a gateway, where a door names the processes that serve it
 
 
@@ -28,8 +31,10 @@ class GatewayHost:
     def __init__(
         self, ports: Ports, settings: Settings, bootstrap: Sequence[Address], *, tls: Tls | None, sasl: Sasl | None
     ) -> None:
+        """`tls` and `sasl` are for the connections to the upstream. BadCertificates of the doors' own TLS."""
         self.ports: Final = ports
         self.settings: Final = settings
+        self.certificates: Final = Certificates(ports, settings, LISTENERS)
         self.upstream: Final = Upstream(
             driver_for(ports, ports.net, tls=tls, sasl=sasl), lambda: bootstrap, self._own_endpoints
         )
@@ -42,7 +47,10 @@ class GatewayHost:
         return self.settings.host_for_clients
 
     def net(self, listener: str) -> Net:
-        return self.ports.net
+        return self.certificates.net(listener)
+
+    def tls(self, listener: str) -> Tls | None:
+        return self.certificates.tls(listener)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

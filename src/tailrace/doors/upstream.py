@@ -99,6 +99,9 @@ class ClientHost(Protocol):
     def net(self, listener: str) -> Net:
         """The network as this listener uses it: plain, or with TLS."""
 
+    def tls(self, listener: str) -> Tls | None:
+        """The certificates of a listener that has sockets of its own; None if it is plain."""
+
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work in the background; if it fails, the process fails."""
 

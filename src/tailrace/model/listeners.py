@@ -1,4 +1,7 @@
-"""The names of a broker's listeners, and the security protocol of each (`listener.security.protocol.map`)."""
+"""The names of a broker's listeners, and the security protocol of each (`listener.security.protocol.map`).
+
+DMQP is not in the map: it uses TLS unless `dmqp.security.protocol` says otherwise.
+"""
 
 from typing import Final, Literal, get_args
 
@@ -7,7 +10,7 @@ PEER_LISTENER: Final = "peer"  # for other brokers
 HTTP_LISTENER: Final = "http"
 GRPC_LISTENER: Final = "grpc"
 DMQP_LISTENER: Final = "dmqp"
-LISTENERS: Final = (KAFKA_LISTENER, PEER_LISTENER)  # those of the map
+LISTENERS: Final = (KAFKA_LISTENER, PEER_LISTENER, HTTP_LISTENER, GRPC_LISTENER)  # those of the map
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL"]
 

@@ -31,6 +31,15 @@ class TlsFiles:
     checks_hostname: bool = True  # whether a client compares the name in the server's certificate with its host name
 
 
+@frozen
+class PemStores:
+    """The content of a listener's files, for libraries that have TLS of their own."""
+
+    keystore: str = field(repr=False)
+    key_password: str = field(repr=False)
+    truststore: str  # empty: there is none
+
+
 class BadCertificates(Exception):
     """Files that cannot be used; the message names the file and tells the operator why."""
 
@@ -54,23 +63,29 @@ class Tls(Protocol):
 
 class SystemTls:
     def __init__(self, files: TlsFiles) -> None:
-        self._files = files
+        self.files: Final = files
         self._seen: tuple[tuple[int, int], ...] = ()
         self.reload()
 
     def reload(self) -> None:
         self._seen = self._stamps()
-        server, client = _server_context(self._files), _client_context(self._files)
-        self.expires_at = _check_own_certificate(self._files, server) if self._files.keystore else float("inf")
-        self.server, self.client = server, client
+        server, client = _server_context(self.files), _client_context(self.files)
+        self.expires_at = _check_own_certificate(self.files, server) if self.files.keystore else float("inf")
+        self.server, self.client = server, client  # both are new after each reload
 
     def has_changed(self) -> bool:
         return self._stamps() != self._seen
 
+    def stores(self) -> PemStores:
+        """The files as they are now. BadCertificates if they cannot be read."""
+        files = self.files
+        truststore = _read(files.truststore) if files.truststore else ""
+        return PemStores(keystore=_read(files.keystore), key_password=files.key_password, truststore=truststore)
+
     def _stamps(self) -> tuple[tuple[int, int], ...]:
         """Of each file the inode and the time of its last change: both, since a file may be replaced or rewritten."""
         stamps = []
-        for path in filter(None, (self._files.keystore, self._files.truststore)):
+        for path in filter(None, (self.files.keystore, self.files.truststore)):
             try:
                 found = stat(path)
                 stamps.append((found.st_ino, found.st_mtime_ns))
@@ -127,6 +142,14 @@ def _load_truststore(context: ssl.SSLContext, files: TlsFiles) -> None:
         context.load_default_certs()
         return
     _load(lambda: context.load_verify_locations(files.truststore), files.truststore, "certificates of authorities")
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError as error:
+        raise BadCertificates(f"{path}: {error.strerror}") from None
 
 
 def _load(load: Callable[[], None], path: str, content: str) -> None:

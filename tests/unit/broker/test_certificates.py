@@ -167,7 +167,7 @@ def test_a_hang_up_during_the_start_is_remembered(authority: Authority) -> None:
     ("mapping", "problem"),
     [
         ("kafka:TLS", "LISTENER:PROTOCOL pairs"),
-        ("http:SSL", "LISTENER:PROTOCOL pairs"),
+        ("dmqp:SSL", "LISTENER:PROTOCOL pairs"),
         ("kafka:SSL,kafka:PLAINTEXT", "LISTENER:PROTOCOL pairs"),
         ("kafka", "LISTENER:PROTOCOL pairs"),
         ("kafka:SSL", r"needs ssl\.keystore\.location"),

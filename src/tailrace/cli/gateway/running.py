@@ -3,16 +3,17 @@
 import logging
 from typing import Final
 
+from tailrace.broker.certificates import uses_tls
 from tailrace.cli.client.client_config import Access
 from tailrace.cli.failure import Failed
-from tailrace.cli.process import Stop, at_eof, run_server, unless
+from tailrace.cli.process import Reloading, Stop, at_eof, run_server, unless
 from tailrace.client.faults import ClientError, WrongCluster
-from tailrace.doors.client_doors import make_doors, stop_doors
+from tailrace.doors.client_doors import CannotOpen, make_doors, stop_doors
 from tailrace.doors.door import CannotListen, open_doors
-from tailrace.doors.in_gateway import GatewayHost
+from tailrace.doors.in_gateway import LISTENERS, GatewayHost
 from tailrace.model.addresses import parse_addresses
 from tailrace.model.settings import Settings
-from tailrace.ports import system_ports
+from tailrace.ports import BadCertificates, system_ports
 from tailrace.ports.tls import ClientTls
 
 logger: Final = logging.getLogger("tailrace.gateway")
@@ -29,8 +30,15 @@ async def _serve(settings: Settings, access: Access, until_eof: bool) -> None:
     ports.host.on_stop(stop.request)
     if until_eof:
         at_eof(stop.request)
+    reloading = Reloading()
+    if uses_tls(settings, LISTENERS):
+        ports.host.on_reload(reloading.request)
     tls = None if access.tls is None else ClientTls(access.tls)
-    host = GatewayHost(ports, settings, parse_addresses(access.bootstrap), tls=tls, sasl=access.security.sasl)
+    try:
+        host = GatewayHost(ports, settings, parse_addresses(access.bootstrap), tls=tls, sasl=access.security.sasl)
+    except BadCertificates as error:
+        raise Failed(f"cannot start: {error}") from None
+    reloading.begin(host.certificates.reload)
     host.failed.add_done_callback(lambda _: stop.requested.set())
     try:
         if await unless(stop.requested, _reach(host, access)):
@@ -62,9 +70,10 @@ async def _run(host: GatewayHost, stop: Stop) -> None:
     doors = make_doors(host)
     try:
         await open_doors(host, doors)
-    except CannotListen as error:
+    except (CannotOpen, CannotListen) as error:
         raise Failed(f"cannot start: {error}") from None
     host.spawn(host.watch())
+    host.spawn(host.certificates.watch())
     print("ready " + " ".join(f"{name}={one}" for name, one in host.endpoints.items()), flush=True)
     await stop.requested.wait()
     await stop_doors(host, doors)

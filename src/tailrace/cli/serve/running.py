@@ -16,7 +16,7 @@ from tailrace.broker.later_release import LaterRelease
 from tailrace.broker.node import CannotStart, Node
 from tailrace.broker.starting import Startup
 from tailrace.cli.failure import Failed
-from tailrace.cli.process import Stop, at_eof, run_server, unless
+from tailrace.cli.process import Reloading, Stop, at_eof, run_server, unless
 from tailrace.doors.client_doors import CannotOpen, asked_for, check_can_open, make_doors, stop_doors
 from tailrace.doors.door import CannotListen, ClientDoor, Door, open_doors
 from tailrace.doors.kafka import KafkaDoor
@@ -54,7 +54,7 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
     ports = system_ports()
     stop = Stop()
     ports.host.on_stop(stop.request)
-    reloading = _Reloading()
+    reloading = Reloading()
     if uses_tls(settings):
         ports.host.on_reload(reloading.request)
     if until_eof:
@@ -78,7 +78,7 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
             if client_host is not None:
                 await stop_doors(client_host, client_doors)
             kafka.close()
-    except (CannotListen, CannotStart) as error:
+    except (CannotOpen, CannotListen, CannotStart) as error:
         raise Failed(f"cannot start: {error}") from None
     finally:
         await node.stop()
@@ -119,23 +119,3 @@ def _announce_ready(node: Node, settings: Settings) -> None:
 async def _open(node: Node, doors: Sequence[Door]) -> bool:
     await open_doors(node, doors)
     return True
-
-
-class _Reloading:
-    """Requests to load the certificates again, by SIGHUP. One that comes during the start is remembered."""
-
-    def __init__(self) -> None:
-        self._is_requested = False
-        self._reload: Callable[[], None] | None = None
-
-    def request(self) -> None:
-        if self._reload is not None:
-            self._reload()
-        else:
-            logger.info("SIGHUP: this broker will load the certificates again when it is up")
-            self._is_requested = True
-
-    def begin(self, reload: Callable[[], None]) -> None:
-        self._reload = reload
-        if self._is_requested:
-            reload()

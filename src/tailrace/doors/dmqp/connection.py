@@ -91,6 +91,7 @@ class DmqpConnection(asyncio.BufferedProtocol):
         self._rest = b""
         self._reader = RequestReader(self._door.codec)
         self._writable.set()
+        self._door.reads(self)
         if self._linger is not None:
             self._linger.cancel()
         self._account()
@@ -120,9 +121,11 @@ class DmqpConnection(asyncio.BufferedProtocol):
         self._writable.clear()
         self._unsent_since = self._clock.monotonic()
         self._unsent_bytes = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        self._door.does_not_read(self, self._unsent_bytes)
 
     def resume_writing(self) -> None:
         self._writable.set()
+        self._door.reads(self)
         self._resume_reading()
 
     # Requests

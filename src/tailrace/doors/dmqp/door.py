@@ -19,7 +19,7 @@ from tailrace.doors.dmqp.trimming import Trimming
 from tailrace.doors.door import CannotListen, DoorCounters
 from tailrace.model.addresses import Address
 from tailrace.model.dmqp_topics import parse_topic_table
-from tailrace.model.limits import DMQP_READ_BYTES
+from tailrace.model.limits import DMQP_READ_BYTES, DMQP_UNREAD_MAX_BYTES
 from tailrace.model.listeners import DMQP_LISTENER
 from tailrace.ports import BadCertificates, Listener, Tls, TlsFiles
 
@@ -48,6 +48,8 @@ class DmqpDoor:
         self.held_bytes = 0  # of payloads, for all connections
         self.is_open = False
         self.is_closing = False
+        self._unread: dict[DmqpConnection, int] = {}  # bytes that clients leave unread; who has read last at the end
+        self._unread_bytes = 0
         self.progressed = asyncio.Event()  # set when responses have left, or a connection is gone
         self.counters = DoorCounters()
         self._tls: Tls | None = None
@@ -115,6 +117,19 @@ class DmqpDoor:
             del self._connections[connection]
             self.counters.connections -= 1
             self.progressed.set()
+
+    def does_not_read(self, connection: DmqpConnection, unsent_bytes: int) -> None:
+        """The client leaves more of its responses unread than there is room for, and gets no more of them. When all
+        such clients together leave too much, those are cut off that have not read for the longest time."""
+        self._unread_bytes += unsent_bytes - self._unread.pop(connection, 0)
+        self._unread[connection] = unsent_bytes
+        while self._unread_bytes > DMQP_UNREAD_MAX_BYTES:
+            slowest = next(iter(self._unread))
+            self.reads(slowest)
+            slowest.close("all clients together leave too many responses unread")
+
+    def reads(self, connection: DmqpConnection) -> None:
+        self._unread_bytes -= self._unread.pop(connection, 0)
 
     def count(self, status: Status) -> None:
         self.counters.requests += 1

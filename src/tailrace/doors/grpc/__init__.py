@@ -7,8 +7,8 @@
 | `grpc.health.v1.Health` | load balancers |
 | `grpc.reflection.v1.ServerReflection` | tools like grpcurl, if `grpc.reflection.enable` is set |
 
-gRPC has its own sockets and threads, so nothing of it can be simulated. Therefore only `door` imports it, and only
-translates: the services are coroutines over plain message objects, a `Call` and a `Stream` (`calls`). Message classes
-are made when the door opens, from the descriptor set `descriptors.binpb`, which is compiled from `protos/`: the package
-has no generated code, which would be tied to the versions of its generator.
+gRPC has its own sockets and threads, so nothing of it can be simulated. Therefore only `door` imports it (and, for TLS,
+`credentials`), and only translates: the services are coroutines over plain message objects, a `Call` and a `Stream`
+(`calls`). Message classes are made when the door opens, from the descriptor set `descriptors.binpb`, which is compiled
+from `protos/`: the package has no generated code, which would be tied to the versions of its generator.
 """

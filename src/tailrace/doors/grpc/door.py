@@ -1,4 +1,4 @@
-"""The listener of the gRPC door: the only module that imports gRPC. It carries bytes between gRPC and the services.
+"""The listener of the gRPC door: it carries bytes between gRPC and the services. Only it and `credentials` import gRPC.
 
 gRPC parses HTTP/2, keeps connections alive and enforces deadlines and limits, in threads of its own. Requests come here
 as bytes and are parsed here, so that bytes that do not parse get an error that says so. A request counts as held until
@@ -20,11 +20,14 @@ from grpc import aio
 
 from tailrace.client.cluster import Retry
 from tailrace.client.faults import ClientError, Refused
+from tailrace.doors.client_doors import CannotOpen
 from tailrace.doors.door import CannotListen, DoorCounters
 from tailrace.doors.grpc.calls import Call, Failed, Service, Stream, Streaming, Unary
+from tailrace.doors.grpc.credentials import server_credentials
 from tailrace.doors.grpc.message_queue.service import MessageQueue
 from tailrace.doors.grpc.message_queue.translation import message_queue
 from tailrace.doors.grpc.peer_address import peer_host
+from tailrace.doors.grpc.reading import Reading
 from tailrace.doors.grpc.schema import load_schema
 from tailrace.doors.grpc.statuses import Status, status_of
 from tailrace.doors.grpc.tools import Health, Reflection
@@ -44,8 +47,11 @@ from tailrace.model.limits import (
     GRPC_HELD_MAX_BYTES,
     GRPC_MESSAGE_MAX_BYTES,
     GRPC_METADATA_MAX_BYTES,
+    GRPC_WINDOW_BYTES,
 )
 from tailrace.model.listeners import GRPC_LISTENER
+from tailrace.ports import BadCertificates
+from tailrace.ports.tls import SystemTls
 from tailrace.wire.errors import Error
 
 logger: Final = logging.getLogger(__name__)
@@ -53,10 +59,12 @@ logger: Final = logging.getLogger(__name__)
 DETAILS: Final = "grpc-status-details-bin"
 DOMAIN: Final = "tailrace"
 KEEPALIVE_MS: Final = 60_000  # a connection that is silent for so long is asked whether it is still there
+HANDSHAKE_MAX_MS: Final = 10_000  # of TLS and HTTP/2, from the connection on
 KEEPALIVE_TIMEOUT_MS: Final = 20_000
 PING_INTERVAL_MIN_MS: Final = 5_000  # a client that pings more often is disconnected
 STOP_MAX_S: Final = 2.0  # beyond the grace, for gRPC itself to stop
 LASTING: Final = ("Consume", "Work")  # methods whose streams have connections and buffers of their own
+NO_RESPONSE: Final = b""  # of a call that failed: gRPC sends the status alone
 CODES: Final = {one.value[0]: one for one in grpc.StatusCode}
 
 
@@ -69,12 +77,14 @@ class GrpcDoor:
 
     def __init__(self, host: ClientHost) -> None:
         host.ports.host.set_variable("GRPC_VERBOSITY", "NONE")  # else gRPC's own log lines get between ours
+        logging.getLogger("grpc._cython.cygrpc").addFilter(_is_of_interest)
         self._host = host
         self._schema = load_schema()
         self._opened = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
         self._lasting: dict[asyncio.Future[None], None] = {}
         self._held_bytes = 0
+        self._reading = Reading()
         self._callers: dict[str, int] = {}  # by peer, its calls under way
         self._port = 0
         self.counters = DoorCounters()
@@ -104,10 +114,19 @@ class GrpcDoor:
     async def listen(self) -> None:
         host, port = self._host.settings.host, self._host.settings.grpc_port
         try:
-            self._port = self._server.add_insecure_port(str(Address(host, port)))
+            self._port = self._add_port(str(Address(host, port)))
+        except BadCertificates as error:
+            raise CannotOpen(f"the gRPC door cannot use its certificate: {error}") from None
         except RuntimeError:
             raise CannotListen(GRPC_LISTENER, host, port, "--grpc-port", await self._why(host, port)) from None
         await self._server.start()
+
+    def _add_port(self, address: str) -> int:
+        tls = self._host.tls(GRPC_LISTENER)
+        if tls is None:
+            return int(self._server.add_insecure_port(address))
+        assert isinstance(tls, SystemTls)  # gRPC has sockets of its own, so it is never simulated
+        return int(self._server.add_secure_port(address, server_credentials(tls)))
 
     async def _why(self, host: str, port: int) -> OSError:
         """gRPC does not tell why it cannot listen: try it."""
@@ -158,16 +177,18 @@ class GrpcDoor:
                 serve = self._streaming(service.streaming[method.name], request_class, is_lasting=True)
                 handlers[method.name] = grpc.unary_stream_rpc_method_handler(serve)
             else:
-                handlers[method.name] = grpc.unary_unary_rpc_method_handler(
-                    self._unary(service.unary[method.name], request_class)
-                )
+                serve_one = self._unary(service.unary[method.name], request_class)
+                handlers[method.name] = grpc.stream_unary_rpc_method_handler(serve_one)  # reads its request itself
         return grpc.method_handlers_generic_handler(service.name, handlers)
 
-    def _unary(self, method: Unary, request_class: Any) -> Callable[[bytes, Any], Awaitable[bytes]]:
-        async def serve(data: bytes, context: Any) -> bytes:
-            peer = self._begin(context, len(data))
+    def _unary(self, method: Unary, request_class: Any) -> Callable[[Any, Any], Awaitable[bytes]]:
+        async def serve(_: Any, context: Any) -> bytes:
+            peer, size = self._begin(context), 0
             try:
                 async with _Answering(self, context):
+                    data = await self._read(context)
+                    size = len(data)
+                    self.held(size)
                     self.check_room()
                     await self._opened.wait()
                     response = await method(_parsed(request_class, data), _call(context))
@@ -175,10 +196,17 @@ class GrpcDoor:
                     self.counters.sent_bytes += len(answer)
                     return answer
             finally:
-                self._end(peer, len(data))
-            raise AssertionError("a call that fails is aborted")
+                self._end(peer, size)
+            return NO_RESPONSE
 
         return serve
+
+    async def _read(self, context: Any) -> bytes:
+        """The request of a unary call."""
+        data = await self._reading.read(context)
+        if data is aio.EOF:
+            raise Refused(Error.INVALID_REQUEST, "read the request", "the call has none")
+        return bytes(data)
 
     def _streaming(
         self, method: Streaming, request_class: Any, is_lasting: bool
@@ -186,7 +214,7 @@ class GrpcDoor:
         async def serve(request: Any, context: Any) -> None:
             only = request if isinstance(request, bytes) else None
             stream = _GrpcStream(self, context, request_class, only)
-            peer = self._begin(context, 0)
+            peer = self._begin(context)
             try:
                 async with _Answering(self, context):
                     self.check_room()
@@ -216,9 +244,8 @@ class GrpcDoor:
             self._lasting.pop(task, None)
             task.cancel()
 
-    def _begin(self, context: Any, size: int) -> str:
+    def _begin(self, context: Any) -> str:
         """A call begins; its caller, whom gRPC may not know any more when it ends."""
-        self.held(size)
         peer = str(context.peer())
         if peer not in self._callers:
             self.counters.accepted += 1
@@ -266,7 +293,10 @@ class GrpcDoor:
 
 
 class _Answering:
-    """Around the service of a call: turns what it raises into the status of the call."""
+    """Around the service of a call: turns what it raises into the status of the call.
+
+    The status is set, and the handler returns: `abort` would raise an exception that the call keeps, and that keeps the
+    call, with what it has received, until the garbage collector finds both."""
 
     def __init__(self, door: GrpcDoor, context: Any) -> None:
         self._door = door
@@ -281,20 +311,25 @@ class _Answering:
             case StreamGone():
                 return True
             case Failed():
-                await self._abort(error.problem, error.details)
+                self._fail(error.problem, error.details)
             case ClientError() | Fault() | Retry():
-                await self._abort(error, ())
+                self._fail(error, ())
             case Exception():
                 self._door.bug(error)
-                self._door.counters.failed += 1
-                await self._context.abort(grpc.StatusCode.INTERNAL, "this server has a bug; its log has the details")
-        return False
+                self._end(grpc.StatusCode.INTERNAL, "this server has a bug; its log has the details")
+            case _:
+                return False
+        return True
 
-    async def _abort(self, problem: ClientError | Fault | Retry, details: Sequence[Any]) -> None:
-        self._door.counters.failed += 1
+    def _fail(self, problem: ClientError | Fault | Retry, details: Sequence[Any]) -> None:
         status = status_of(problem)
-        trailers = self._door.trailers(status, details)
-        await self._context.abort(CODES[status.code], status.text, trailers)
+        self._context.set_trailing_metadata(self._door.trailers(status, details))
+        self._end(CODES[status.code], status.text)
+
+    def _end(self, code: grpc.StatusCode, text: str) -> None:
+        self._door.counters.failed += 1
+        self._context.set_code(code)
+        self._context.set_details(text)
 
 
 class _GrpcStream:
@@ -358,6 +393,11 @@ def _call(context: Any) -> Call:
     return Call(caller=caller, deadline_s=context.time_remaining())
 
 
+def _is_of_interest(record: logging.LogRecord) -> bool:
+    """Whether a log line of gRPC is about more than a client that did not wait for its answer."""
+    return "ExecuteBatchError raised in core" not in record.getMessage()
+
+
 def _exhausted(why: str) -> Refused:
     return Refused(Error.THROTTLING_QUOTA_EXCEEDED, "serve this call", why)
 
@@ -371,10 +411,13 @@ def _options(idle_ms: int) -> list[tuple[str, Any]]:
         ("grpc.so_reuseport", 0),  # else another process could listen at the same port
         ("grpc.max_receive_message_length", GRPC_MESSAGE_MAX_BYTES),
         ("grpc.max_send_message_length", -1),  # a record that is larger than clients take by default must get out
+        ("grpc.http2.bdp_probe", 0),  # else the window grows to megabytes for each stream, read or not
+        ("grpc.http2.lookahead_bytes", GRPC_WINDOW_BYTES),
         ("grpc.max_metadata_size", GRPC_METADATA_MAX_BYTES),
         ("grpc.absolute_max_metadata_size", GRPC_METADATA_MAX_BYTES),
         ("grpc.max_concurrent_streams", GRPC_CALLS_PER_CONNECTION_MAX),
         ("grpc.max_connection_idle_ms", min(idle_ms, 2**31 - 1)),
+        ("grpc.server_handshake_timeout_ms", HANDSHAKE_MAX_MS),
         ("grpc.keepalive_time_ms", KEEPALIVE_MS),
         ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
         ("grpc.http2.min_ping_interval_without_data_ms", PING_INTERVAL_MIN_MS),

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 logger: Final = logging.getLogger(__name__)
 
 PIECE_BYTES: Final = HTTP_HEAD_MAX_BYTES
+SENT_LOOK_S: Final = 0.1  # between two looks whether the last answer was sent
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"
 CLOSE: Final = "Connection: close\r\n"
@@ -64,6 +65,7 @@ class HttpConnection(asyncio.Protocol):
         self._deaf = False  # nothing that arrives is looked at any more
         self._client_ended = False
         self._streaming = False
+        self._is_ending = False  # it closes when what was asked is answered and sent
         self._writable = asyncio.Event()
         self._writable.set()
         self._transport: asyncio.Transport | None = None
@@ -71,6 +73,7 @@ class HttpConnection(asyncio.Protocol):
         self.caller = Caller()
         self.read_by = inf
         self.write_by = inf
+        self.unsent_bytes = 0  # as last seen while the client does not read
 
     # Callbacks of the transport
 
@@ -87,10 +90,11 @@ class HttpConnection(asyncio.Protocol):
         self._deaf = True
         self._client_ended = True
         self.read_by = self.write_by = inf
+        self._server.reads(self)
         self._writable.set()
         for one in (self._incoming, *self._waiting):
             if one is not None:
-                self._server.body_bytes -= one.body_bytes
+                self._server.held_bytes -= one.held_bytes
         self._incoming = None
         self._waiting.clear()
         if self._linger is not None:
@@ -104,21 +108,40 @@ class HttpConnection(asyncio.Protocol):
             self._server.closed(self)
 
     def eof_received(self) -> bool:
-        """A client that sends no more may still read: what it has asked for is answered, then the connection ends."""
+        """A client that sends no more may still read: what it has asked for is answered, then the connection ends.
+
+        With TLS, both sides close at once."""
         self._client_ended = True
         self._deaf = True
+        self._watch_the_rest()
         if self._streaming and self._task is not None:
             self._task.cancel()
-        return self._serving is not None or bool(self._waiting)
+        is_half_open = self._transport is not None and self._transport.can_write_eof()
+        return is_half_open and (self._serving is not None or bool(self._waiting))
 
     def pause_writing(self) -> None:
         self._writable.clear()
-        self.write_by = self._now() + HTTP_UNREAD_MAX_S
+        self._watch_unsent()
 
     def resume_writing(self) -> None:
         self._writable.set()
-        self.write_by = inf
+        if not self._is_ending:
+            self.write_by = inf
+        self._server.reads(self)
         self._serve_next()
+
+    def _watch_unsent(self) -> None:
+        """From now on the client must read some of what is sent to it."""
+        if self._transport is not None:
+            self.unsent_bytes = self._transport.get_write_buffer_size()
+            self.write_by = self._now() + HTTP_UNREAD_MAX_S
+            self._server.does_not_read(self)
+
+    def _watch_the_rest(self) -> None:
+        """The connection ends when all is sent, which must not take for ever."""
+        self._is_ending = True
+        if self._transport is not None and self._transport.get_write_buffer_size():
+            self._watch_unsent()
 
     def data_received(self, data: bytes) -> None:
         self._server.counters.received_bytes += len(data)
@@ -220,6 +243,8 @@ class HttpConnection(asyncio.Protocol):
             return
         method = parser.get_method().decode("ascii")
         incoming.head_complete(method, parser.get_http_version(), parser.should_keep_alive(), self._server.origins)
+        self._server.held_bytes += incoming.head_bytes
+        self._check_room(incoming)
         self.read_by = self._now() + HTTP_BODY_MAX_S
         if incoming.expects_continue and not incoming.closes and not self._waiting and self._serving is None:
             self._write(CONTINUE)
@@ -228,8 +253,11 @@ class HttpConnection(asyncio.Protocol):
         incoming = self._incoming
         if incoming is None or incoming.closes:
             return
-        self._server.body_bytes += len(part)
+        self._server.held_bytes += len(part)
         incoming.add_body(part)
+        self._check_room(incoming)
+
+    def _check_room(self, incoming: Incoming) -> None:
         if self._server.is_full:
             incoming.problem = self._server.full
             incoming.closes = True
@@ -367,9 +395,11 @@ class HttpConnection(asyncio.Protocol):
         if self._transport is not None:
             self._server.counters.sent_bytes += len(data)
             self._transport.write(data)
+            if self._is_ending or not self._writable.is_set():
+                self._watch_unsent()
 
     def _answered(self, incoming: Incoming, closes: bool) -> None:
-        self._server.body_bytes -= incoming.body_bytes
+        self._server.held_bytes -= incoming.held_bytes
         self._serving = None
         if closes:
             self._close_after_answer()
@@ -386,30 +416,52 @@ class HttpConnection(asyncio.Protocol):
         self._deaf = True
         self.read_by = inf
         for one in self._waiting:
-            self._server.body_bytes -= one.body_bytes
+            self._server.held_bytes -= one.held_bytes
         self._waiting.clear()
         if self._transport is None:
             return
-        if self._client_ended or not self._transport.can_write_eof():
-            self._transport.close()
+        if self._transport.can_write_eof():
+            with suppress(OSError):  # the client is gone
+                self._transport.write_eof()
+            if self._reading_paused:
+                self._reading_paused = False
+                self._transport.resume_reading()
+        self._watch_the_rest()
+        self._close_when_sent()
+
+    def _close_when_sent(self) -> None:
+        """Close the connection in a way that lets the client read the answer, however long that takes; one that reads
+        nothing of it is cut off. With TLS, `close` would not wait for long."""
+        if self._transport is None:
             return
-        with suppress(OSError):  # the client is gone
-            self._transport.write_eof()
-        if self._reading_paused:
-            self._reading_paused = False
-            self._transport.resume_reading()
-        self._linger = asyncio.get_running_loop().call_later(HTTP_LINGER_MAX_S, self.abort)
+        if self._transport.get_write_buffer_size():
+            self._linger = asyncio.get_running_loop().call_later(SENT_LOOK_S, self._close_when_sent)
+        elif self._client_ended or not self._transport.can_write_eof():
+            self._transport.close()
+        else:
+            self._linger = asyncio.get_running_loop().call_later(HTTP_LINGER_MAX_S, self.abort)
 
     def expire(self, now: float) -> None:
         """A deadline may have passed: a client that sends too slowly is told so, one that does not read is cut off."""
         if now >= self.write_by:
-            self.abort()
+            self._expire_unsent()
         elif now >= self.read_by:
             if self._incoming is None:
                 self.close()
             else:
                 self._end_with(408, "the request did not come completely in time")
                 self._serve_next()
+
+    def _expire_unsent(self) -> None:
+        """Cut off a client, unless it has read something since the last look."""
+        assert self._transport is not None
+        unsent = self._transport.get_write_buffer_size()
+        if unsent < self.unsent_bytes:
+            self._watch_unsent()
+        elif unsent:
+            self.abort()
+        else:
+            self.write_by = inf
 
     def stop(self) -> None:
         """The server stops: idle connections end now, others with their next answer, streams with their farewell."""
@@ -421,6 +473,7 @@ class HttpConnection(asyncio.Protocol):
     def close(self) -> None:
         self._deaf = True
         self.read_by = inf
+        self._watch_the_rest()
         if self._transport is not None:
             self._transport.close()
 

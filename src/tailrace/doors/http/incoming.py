@@ -69,6 +69,11 @@ class Incoming:
     def body(self) -> bytes:
         return bytes(self._body)
 
+    @property
+    def held_bytes(self) -> int:
+        """What counts among the bytes of all requests: an incomplete head, which is bounded, does not."""
+        return self.body_bytes + self.head_bytes if self.has_head else 0
+
     def refuse(self, status: int, detail: str) -> None:
         """The bytes that follow cannot be trusted, or are too many to read: answer, and close the connection."""
         self.problem = Problem(status=status, detail=detail)

@@ -21,7 +21,7 @@ from tailrace.doors.http.messages import Response
 from tailrace.doors.http.origins import Origins
 from tailrace.doors.http.routes import Router
 from tailrace.model.frozen import frozen
-from tailrace.model.limits import HTTP_BODIES_MAX_BYTES
+from tailrace.model.limits import HTTP_REQUESTS_MAX_BYTES, HTTP_UNREAD_MAX_BYTES
 from tailrace.ports import Clock, Listener, Net
 
 logger: Final = logging.getLogger(__name__)
@@ -50,15 +50,17 @@ class HttpServer:
         self.name = options.name
         self.is_open = False  # while False, requests wait
         self.is_stopping = False
-        self.body_bytes = 0  # of all requests that are not answered yet
+        self.held_bytes = 0  # of all requests that are not answered yet, heads and bodies
         self.counters = DoorCounters()
         self.full = Problem(
             status=503,
-            detail=f"requests of more than {HTTP_BODIES_MAX_BYTES} bytes are being received; try again",
+            detail=f"requests of more than {HTTP_REQUESTS_MAX_BYTES} bytes are being received; try again",
             kind="overloaded",
             retry_after_s=RETRY_AFTER_S,
         )
         self._connections: dict[HttpConnection, None] = {}
+        self._unread: dict[HttpConnection, int] = {}  # bytes that clients leave unread; who has read last at the end
+        self._unread_bytes = 0
         self._listener: Listener | None = None
         self._standing = ""
         self._standing_second = -1
@@ -99,9 +101,22 @@ class HttpServer:
         if not self._connections:
             self._empty.set()
 
+    def does_not_read(self, connection: HttpConnection) -> None:
+        """The client of a connection leaves more of its answer unread than there is room for. When all such clients
+        together leave too much, those are cut off that have not read for the longest time."""
+        self._unread_bytes += connection.unsent_bytes - self._unread.pop(connection, 0)
+        self._unread[connection] = connection.unsent_bytes
+        while self._unread_bytes > HTTP_UNREAD_MAX_BYTES:
+            slowest = next(iter(self._unread))
+            self.reads(slowest)
+            slowest.abort()
+
+    def reads(self, connection: HttpConnection) -> None:
+        self._unread_bytes -= self._unread.pop(connection, 0)
+
     @property
     def is_full(self) -> bool:
-        return self.body_bytes > HTTP_BODIES_MAX_BYTES
+        return self.held_bytes > HTTP_REQUESTS_MAX_BYTES
 
     def rendered(self, path: str, problem: Problem) -> Response:
         """A problem in the form of the API that the path belongs to."""

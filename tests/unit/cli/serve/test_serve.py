@@ -144,3 +144,13 @@ def test_a_door_without_login_is_for_this_machine_only(tmp_path: Path, flag: str
     assert f"({flag}) asks for no login, and would listen on 0.0.0.0" in ran.err
     assert "--insecure" in ran.err
     assert not (tmp_path / "data").exists()
+
+
+def test_a_certificate_that_a_door_cannot_use_keeps_the_broker_from_starting(tmp_path: Path) -> None:
+    keystore = tmp_path / "broker.pem"
+    keystore.write_text("no certificate")
+    words = ("serve", "--kafka-port", "0", "--dmqp-port", "0", "--data-dir", str(tmp_path / "data"))
+    ran = run_tailrace(*words, TAILRACE_SSL_KEYSTORE_LOCATION=str(keystore))
+    assert (ran.code, ran.out) == (1, "")
+    assert f"cannot start: the DMQP door cannot use its certificate: {keystore}: the file must have" in ran.err
+    assert "Traceback" not in ran.err

@@ -6,12 +6,15 @@ import socket
 import struct
 from typing import cast
 
+import pytest
+
 from tailrace.doors.dmqp.codec import Codec, Header, Method, Status
 from tailrace.model.limits import (
     DMQP_IN_FLIGHT_MAX_BYTES,
     DMQP_PAYLOAD_MAX_BYTES,
     DMQP_READ_BYTES,
     DMQP_REQUESTS_IN_FLIGHT_MAX,
+    DMQP_UNSENT_MAX_BYTES,
 )
 from tests.unit.doors.dmqp.served import Served, with_door
 from tests.unit.doors.kafka.hostile import until
@@ -131,6 +134,32 @@ async def test_a_client_that_does_not_read_is_not_read_and_takes_no_more_message
         answer = await client.answer()
         statuses.append(answer.status)
     assert statuses.count(Status.OK) == 12 - left
+
+
+@with_door()
+async def test_responses_that_are_not_read_are_bounded_together(served: Served) -> None:
+    size, count = 256 * 1024, 60
+    pusher = await served.client()
+    await pusher.push(bytes(size))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("tailrace.doors.dmqp.door.DMQP_UNREAD_MAX_BYTES", 10 * DMQP_UNSENT_MAX_BYTES)
+        clients = []
+        for _ in range(12):  # each leaves at least DMQP_UNSENT_MAX_BYTES unread, and at most a payload more
+            client = await served.client(limit=1)
+            clients.append(client)
+            cast(asyncio.Transport, client.writer.transport).pause_reading()
+            for _ in range(count):
+                client.send(Method.PEEK)
+            port = client.writer.get_extra_info("sockname")[1]
+            (slow,) = [one for one in served.door._connections if one.peer.endswith(f":{port}")]
+            await until(lambda slow=slow: not slow._writable.is_set())  # type: ignore[misc]
+        await until(lambda: len(served.door) < 13)
+        for client in (clients[0], clients[-1]):
+            cast(asyncio.Transport, client.writer.transport).resume_reading()
+        for _ in range(count):
+            assert (await clients[-1].answer()).status is Status.OK
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await clients[0].reader.readexactly(count * size)
 
 
 @with_door()

@@ -46,7 +46,7 @@ def test_what_cannot_be_read_is_answered_and_ends_the_connection(data: bytes, st
         assert json.loads(answer.body)["status"] == "failure"
         await client.until_closed()
         assert (await other.ask(GET)).status == 200
-        assert serving.server.body_bytes == 0
+        assert serving.server.held_bytes == 0
 
     serve(scenario)
 
@@ -184,13 +184,93 @@ def test_a_client_that_reads_nothing_is_cut_off() -> None:
         client.send(b"GET /large HTTP/1.1\r\nHost: s\r\n\r\n" * 20)
         async with asyncio.timeout(200):
             await serving.server._empty.wait()
-        assert serving.server.body_bytes == 0
+        assert serving.server.held_bytes == 0
 
     serve(scenario, [route("GET", "/large", large)])
 
 
+def test_a_client_that_reads_slowly_gets_all_of_the_last_answer() -> None:
+    async def large(request: Request) -> Response:
+        return Response(body=b"x" * 3_000_000)
+
+    async def scenario(serving: Serving) -> None:
+        client = await serving.connect()
+        client.send(b"GET /large HTTP/1.1\r\nHost: s\r\nConnection: close\r\n\r\n")
+        while not client.closed:  # reads some every 40 s
+            client.transport.resume_reading()
+            await asyncio.sleep(0.001)
+            client.transport.pause_reading()
+            await asyncio.sleep(40.0)
+        assert len((await client.answer()).body) == 3_000_000
+        assert not len(serving.server)
+
+    serve(scenario, [route("GET", "/large", large)])
+
+
+@pytest.mark.parametrize("head", [b"Connection: close\r\n", b""])
+def test_a_client_that_does_not_read_the_last_answer_is_cut_off(head: bytes) -> None:
+    async def medium(request: Request) -> Response:
+        return Response(body=b"x" * 450_000)  # more than the network takes, and less than pauses the transport
+
+    async def scenario(serving: Serving) -> None:
+        client = await serving.connect()
+        client.transport.pause_reading()
+        client.send(b"GET /medium HTTP/1.1\r\nHost: s\r\n" + head + b"\r\n")
+        if not head:
+            client.transport.write_eof()
+        async with asyncio.timeout(100):
+            await serving.server._empty.wait()
+
+    serve(scenario, [route("GET", "/medium", medium)])
+
+
+def test_answers_that_are_not_read_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tailrace.doors.http.server.HTTP_UNREAD_MAX_BYTES", 10_000_000)
+
+    async def large(request: Request) -> Response:
+        return Response(body=b"x" * 3_000_000)
+
+    async def scenario(serving: Serving) -> None:
+        clients = []
+        for _ in range(5):
+            clients.append(await serving.connect())
+            clients[-1].transport.pause_reading()
+            clients[-1].send(b"GET /large HTTP/1.1\r\nHost: s\r\n\r\n")
+            await asyncio.sleep(1.0)
+        assert len(serving.server) == 3
+        for client in clients[2:]:
+            client.transport.resume_reading()
+            assert len((await client.answer()).body) == 3_000_000
+
+    serve(scenario, [route("GET", "/large", large)])
+
+
+def test_heads_of_requests_that_wait_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tailrace.doors.http.server.HTTP_REQUESTS_MAX_BYTES", 100_200)
+    may_answer = asyncio.Event()
+
+    async def slow(request: Request) -> Response:
+        await may_answer.wait()
+        return Response()
+
+    async def scenario(serving: Serving) -> None:
+        request = b"GET /slow HTTP/1.1\r\nHost: s\r\nX: " + b"x" * 10_000 + b"\r\n\r\n"
+        client = await serving.connect()
+        client.send(request * 20)
+        await asyncio.sleep(5.0)
+        assert 90_000 < serving.server.held_bytes < 120_000
+        assert (await serving.ask(GET)).status == 503
+        may_answer.set()
+        assert (await client.answer()).status == 200
+        await client.until_closed()
+        assert serving.server.held_bytes == 0
+        assert (await serving.ask(request)).status == 200
+
+    serve(scenario, [route("GET", "/slow", slow), route("GET", "/echo")])
+
+
 def test_bodies_of_all_connections_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tailrace.doors.http.server.HTTP_BODIES_MAX_BYTES", 100_000)
+    monkeypatch.setattr("tailrace.doors.http.server.HTTP_REQUESTS_MAX_BYTES", 100_200)
 
     async def scenario(serving: Serving) -> None:
         first, second = await serving.connect(), await serving.connect()
@@ -199,7 +279,7 @@ def test_bodies_of_all_connections_together_are_bounded(monkeypatch: pytest.Monk
         answer = await second.ask(POST + b"Content-Length: 2000\r\n\r\n" + b"a" * 2000)
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")
         assert (await first.ask(b"a" * 1000)).status == 200
-        assert serving.server.body_bytes == 0
+        assert serving.server.held_bytes == 0
 
     serve(scenario)
 

@@ -7,7 +7,8 @@ A live tail is a stream of events (`text/event-stream`), each with a record and,
 next: a browser that reconnects sends the last id back (`Last-Event-ID`), and goes on where it was.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import nullcontext
 from math import ceil
 from typing import Any, Final
 
@@ -28,8 +29,9 @@ from tailrace.model.limits import REST_READ_MAX_BYTES, REST_RECORDS_MAX, REST_TA
 from tailrace.wire.errors import Error
 
 LEAST_WAIT_S: Final = 2.0  # for a leader that is just being elected, even if the client does not want to wait
-BROKER_WAIT_MS: Final = 500  # how long a broker holds one fetch
+BROKER_WAIT_MS: Final = 5_000  # how long a broker holds one fetch
 KEEP_ALIVE_S: Final = 15.0  # after which a stream without records sends a comment, so that nobody closes it
+BEGUN: Final = b""
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 FAREWELL: Final = b'event: end\ndata: {"reason":"the server stops"}\n\n'
 LAST_ID: Final = "last-event-id"
@@ -102,13 +104,23 @@ async def fetch(
     if not wait_s and all(ends[one] <= offset for one, offset in starts.items()):
         return [], dict(starts)
     is_expected = any(ends[one] > offset for one, offset in starts.items())
-    async with Consumer(service.cluster, options) as consumer:
+    waiting = nullcontext() if is_expected else service.lasting()
+    with waiting:
+        return await _poll(
+            service.cluster, starts, limit, options, max(wait_s, LEAST_WAIT_S) if is_expected else wait_s
+        )
+
+
+async def _poll(
+    cluster: Cluster, starts: Mapping[PartitionName, int], limit: int, options: ConsumerOptions, wait_s: float
+) -> tuple[list[Received], dict[PartitionName, int]]:
+    async with Consumer(cluster, options) as consumer:
         consumer.assign(starts)
         try:
-            found = await consumer.poll(limit, max(wait_s, LEAST_WAIT_S) if is_expected else wait_s)
+            found = await consumer.poll(limit, wait_s)
         except Refused as refused:
             if refused.error is Error.OFFSET_OUT_OF_RANGE:
-                raise await _out_of_range(service.cluster, starts) from None
+                raise await _out_of_range(cluster, starts) from None
             raise
         return found, consumer.positions
 
@@ -146,7 +158,13 @@ async def _one(service: Service, call: Call) -> Received:
 
 async def tail(service: Service, call: Call) -> Events:
     starts = await _starts(service.cluster, call)
-    return Events(chunks=_tailed(service, starts, call.query["form"]), farewell=FAREWELL)
+    return Events(chunks=await begun(_tailed(service, starts, call.query["form"])), farewell=FAREWELL)
+
+
+async def begun(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes]:
+    """A stream that has run up to its first `yield`, so that what keeps it from beginning is answered as a problem."""
+    await anext(chunks)
+    return chunks
 
 
 async def _starts(cluster: Cluster, call: Call) -> dict[PartitionName, int]:
@@ -193,11 +211,12 @@ def event(body: Mapping[str, Any], id: str = "", name: str = "") -> bytes:
     return lines + b"data: " + bodies.write(body) + b"\n\n"
 
 
-async def _tailed(service: Service, starts: Mapping[PartitionName, int], form: str) -> AsyncIterator[bytes]:
+async def _tailed(service: Service, starts: Mapping[PartitionName, int], form: str) -> AsyncGenerator[bytes, None]:
     positions = dict(starts)
-    with service.stream():
+    with service.lasting():
+        yield BEGUN
         yield b"retry: 1000\n\n"
-        async with Consumer(service.cluster, ConsumerOptions(reset="earliest")) as consumer:
+        async with Consumer(service.cluster, ConsumerOptions(reset="earliest", max_wait_ms=BROKER_WAIT_MS)) as consumer:
             consumer.assign(starts)
             while True:
                 try:
@@ -252,7 +271,7 @@ OPERATIONS: Final = (
             names.FORM,
         ),
         answers={200: Answer(help="The records, perhaps none.", shape=READ)},
-        problems=("no-such-topic", "offset-out-of-range"),
+        problems=("no-such-topic", "offset-out-of-range", "too-many-requests"),
     ),
     Operation(
         id="readRecord",

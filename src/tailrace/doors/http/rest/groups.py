@@ -8,7 +8,7 @@ Records are committed when they are sent and the client's system has taken them;
 breaks may be lost for a client that did not process it, so one that must see every record reads by requests.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from tailrace.client.admin import describe_topic
@@ -25,7 +25,7 @@ from tailrace.client.group_consumer import GroupConsumer, GroupOptions
 from tailrace.client.offsets import EARLIEST, LATEST, by_topic, commit_offsets, committed_offsets, offsets_at
 from tailrace.client.share_admin import describe_share_group, share_group_offsets
 from tailrace.doors.http.rest import names
-from tailrace.doors.http.rest.consuming import FAREWELL, KEEP_ALIVE, KEEP_ALIVE_S, event, events, fetch
+from tailrace.doors.http.rest.consuming import BEGUN, FAREWELL, KEEP_ALIVE, KEEP_ALIVE_S, begun, event, events, fetch
 from tailrace.doors.http.rest.kinds import NO_GROUP, NO_TOPIC
 from tailrace.doors.http.rest.once import GROUP_PREFIX
 from tailrace.doors.http.rest.operation import EVENTS, Answer, Body, Call, Events, Operation, Parameter, Reply
@@ -265,11 +265,12 @@ async def read(service: Service, call: Call) -> Reply:
 async def stream(service: Service, call: Call) -> Events:
     topic, query = call.path["topic"], call.query
     await partitions_of(service.cluster, topic)
-    return Events(chunks=_streamed(service, call.path["group"], topic, query["form"]), farewell=FAREWELL)
+    return Events(chunks=await begun(_streamed(service, call.path["group"], topic, query["form"])), farewell=FAREWELL)
 
 
-async def _streamed(service: Service, group: str, topic: str, form: str) -> AsyncIterator[bytes]:
-    with service.stream():
+async def _streamed(service: Service, group: str, topic: str, form: str) -> AsyncGenerator[bytes, None]:
+    with service.lasting():
+        yield BEGUN
         yield b"retry: 1000\n\n"
         async with GroupConsumer(service.cluster, group, [topic], GroupOptions(commit_interval_s=1.0)) as consumer:
             try:
@@ -371,7 +372,7 @@ OPERATIONS: Final = (
         handler=read,
         parameters=(names.GROUP, names.TOPIC, names.LIMIT, names.WAIT, START, names.FORM),
         answers={200: Answer(help="The records, perhaps none, and what to commit.", shape=READ_BY_GROUP)},
-        problems=("no-such-topic",),
+        problems=("no-such-topic", "too-many-requests"),
     ),
     Operation(
         id="streamByGroup",

@@ -42,10 +42,12 @@ class Service:
         return takers
 
     @contextmanager
-    def stream(self) -> Iterator[None]:
-        """A stream of events is open meanwhile. BUSY if there are as many as there may be."""
+    def lasting(self) -> Iterator[None]:
+        """A stream of events is open meanwhile, or a long poll waits: each has connections of its own. BUSY if there
+        are as many as there may be."""
         if self._streams >= REST_STREAMS_MAX:
-            raise Problem(BUSY, f"{REST_STREAMS_MAX} streams of events are open; close one, or ask another broker")
+            why = f"{REST_STREAMS_MAX} streams of events and long polls are open; close one, or ask another broker"
+            raise Problem(BUSY, why)
         self._streams += 1
         try:
             yield
