@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from tailrace.log.compaction.clean_state import store_clean_state
 from tailrace.log.compaction.new_segment import NewSegment
 from tailrace.log.compaction.segment_choice import Choice
-from tailrace.log.compaction.swap import begin_swap, discard_cleaned, end_swap, replace_segments
+from tailrace.log.compaction.swap import begin_swap, discard_cleaned, end_swap, is_recorded, replace_segments
 from tailrace.log.file_names import SEGMENT_SUFFIX
 from tailrace.log.index.sparse import RELATIVE_OFFSET_MAX
 from tailrace.log.segment import Segment
@@ -194,12 +194,7 @@ class _Cleaning:
                 raise Abandoned(f"the log is {log.refusal}")
             if self._removable() < self._horizon:
                 raise Abandoned("a replica that fetches the whole log needs tombstones that this pass removes")
-            log.swapping = True  # from here on, no such replica is served
-            try:
-                await begin_swap(disk, log.folder, bases, fresh.suffixes)
-            except BaseException:
-                log.swapping = False
-                raise
+            await self._begin_swap(bases, fresh.suffixes)
             try:
                 for segment in segments:
                     log.syncer.files.pop(segment.file, None)
@@ -214,6 +209,22 @@ class _Cleaning:
                 log.take_offline(f"replacing segments of {log.folder} by a compacted one failed half-way: {error}")
                 raise
             log.swapping = False
+
+    async def _begin_swap(self, bases: list[int], suffixes: list[str]) -> None:
+        """From here on no replica with a grant is served.
+
+        Once the file that records the swap has its name, a start takes the new segment: its files must stay, however
+        this ends. So a failed fsync takes the log offline, and a pass that is cancelled leaves the swap to the start.
+        """
+        log, disk = self._log, self._log.ports.disk
+        log.swapping = True
+        try:
+            await begin_swap(disk, log.folder, bases, suffixes)
+        except BaseException as error:
+            log.swapping = is_recorded(disk, log.folder)
+            if log.swapping and isinstance(error, OSError):
+                log.take_offline(f"cannot record which segments of {log.folder} a compacted one replaces: {error}")
+            raise
 
 
 async def slices(segment: Segment, first: int = 0, before: int = ALL) -> AsyncIterator[tuple[bytes, int, int]]:
