@@ -346,6 +346,16 @@ class Machine(RuleBasedStateMachine):
         for _ in range(times):
             self.run(self.fetch(max_bytes))
 
+    @rule(times=st.integers(1, 3))
+    def refill(self, times: int) -> None:
+        """As a damaged replica does: it begins with an empty log, and what it lacks must not go meanwhile."""
+        self.run(self.start_over())
+        self.follow(700, times)
+
+    async def start_over(self) -> None:
+        await self.follower.start_over(keep_aside=True)
+        self.points[FOLLOWER] = None
+
     async def fetch_all(self) -> None:
         await self.leader.flush()
         while self.follower.end < self.leader.end:
@@ -359,8 +369,7 @@ class Machine(RuleBasedStateMachine):
             if follower.end < begins:
                 await follower.truncate_fully_and_start_at(begins)
         if leader.start <= follower.end < leader.horizon and not (self.granted or not follower.segments):
-            await follower.start_over(keep_aside=True)
-            self.points[FOLLOWER] = None
+            await self.start_over()
         self.granted = self.granted or not follower.segments
         if leader.horizon > follower.horizon:
             await follower.raise_horizon(leader.horizon)
@@ -417,9 +426,18 @@ class Machine(RuleBasedStateMachine):
         self.run(self.fetch_all())
         self.run(self.follower.advance_start(self.leader.start))
         self.nothing_is_lost_or_back()
+        assert self.last_batches(self.leader) == self.last_batches(self.follower)
         left = [self.run(self.compacted_to_the_end(log)) for log in (self.leader, self.follower)]
         assert left[0] == left[1]
         self.nothing_is_lost_or_back()
+
+    def last_batches(self, log: Log) -> dict[int, tuple[int, int]]:
+        """The last batch of each producer, by which a repeated one is recognised: where it begins and its sequence."""
+        return {
+            producer_id: (producer.sent[-1].base_offset, producer.sent[-1].last_sequence)
+            for producer_id, producer in log.producers.items()
+            if producer.sent and producer.sent[-1].base_offset >= self.leader.start
+        }
 
     async def compacted_to_the_end(self, log: Log) -> list[Record]:
         """What is left of a log; tombstones are not compared: when they go depends on each replica's own passes."""
@@ -437,5 +455,5 @@ class Machine(RuleBasedStateMachine):
 
 TestCompactedLog = Machine.TestCase
 TestCompactedLog.settings = settings(
-    max_examples=30, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=40, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
