@@ -1,8 +1,8 @@
 """Bugs to plant in replication and the log: each breaks one rule that keeps acknowledged records safe.
 
 `mutants.py` shows that the simulator finds every one of them. `planted_coordination` has the bugs of coordinators,
-`planted_shares` those of share groups, `planted_compaction` those of compaction, `planted_horizon` those of its tombstone
-horizon, and of scrub and repair.
+`planted_shares` those of share groups, `planted_compaction` those of compaction, `planted_horizon` those of its
+tombstone horizon, and of scrub and repair.
 """
 
 from collections.abc import Iterator, Sequence
