@@ -21,7 +21,7 @@ from tailrace.records.compress import COMPRESSIONS
 from tailrace.records.control import marker_batch
 from tailrace.records.header import read_header
 from tailrace.records.record import NewRecord
-from tailrace.testing.simulation import Machine, World
+from tailrace.testing.simulation import Machine, World, storage
 from tailrace.testing.simulation.failures import Crashed
 from tailrace.testing.simulation.randomness import Odds
 from tests.properties.compacted_log import History, check, compact_once, data_records, stored
@@ -31,6 +31,7 @@ FOLDER: Final = "/data/p"
 NEVER: Final = 0
 BATCHES: Final = 10  # before, and after the first pass
 STEPS_MIN: Final = 20
+STEPS_MAX: Final = 1000
 KEYS: Final = (b"a", b"b", b"c", b"d")
 small = topic(
     segment_bytes=1024,
@@ -167,24 +168,34 @@ class Interrupted:
         assert left == wanted
 
 
-def every_step(play: Callable[[Interrupted, int], Coroutine[Any, Any, int]], stride: int = 1) -> None:
+def every_step(play: Callable[[Interrupted, int], Coroutine[Any, Any, int]], stride: int = 1, seeds: int = 1) -> None:
     """Play it with an interruption at each step of a pass, or at each `stride`-th."""
 
-    def played(at: int) -> int:
-        with World(at, odds=Odds(worker_lost_chance=0.0)) as world:
+    def played(at: int, seed: int = 0) -> int:
+        with World(seed * STEPS_MAX + at, odds=Odds(worker_lost_chance=0.0)) as world:
             return world.run(play(Interrupted(world), at))
 
     count = played(NEVER)
-    assert count > STEPS_MIN, f"a pass has {count} steps"
+    assert STEPS_MIN < count < STEPS_MAX, f"a pass has {count} steps"
     for at in range(1, count + 1, stride):
-        played(at)
+        for seed in range(seeds):
+            played(at, seed)
 
 
-@pytest.mark.parametrize("power_loss", [False, True])
-def test_a_crash_at_any_step(power_loss: bool) -> None:
+@pytest.mark.parametrize(
+    ("power_loss", "fsyncs_only", "stride", "seeds"),
+    [(False, False, 3, 1), (True, False, 1, 1), (True, True, 1, 4)],
+    ids=["kill", "power", "power-while-fsyncing"],
+)
+def test_a_crash_at_any_step(
+    power_loss: bool, fsyncs_only: bool, stride: int, seeds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut keeps any half of what was not fsynced."""
+    monkeypatch.setattr(storage, "SURVIVAL_CHANCES", (0.5,))
+
     async def play(one: Interrupted, at: int) -> int:
         log = await one.prepare()
-        steps = Steps(one.machine, at, lambda _: one.machine.crash(power_loss=power_loss))
+        steps = Steps(one.machine, at, lambda _: one.machine.crash(power_loss=power_loss), fsyncs_only=fsyncs_only)
         with suppress(Crashed):
             await one.machine.run(one.compact(log))
             one.machine.crash(power_loss=power_loss)
@@ -192,10 +203,10 @@ def test_a_crash_at_any_step(power_loss: bool) -> None:
         await one.machine.run(one.finish(await one.open()))
         return steps.count
 
-    every_step(play, stride=1 if power_loss else 3)  # a power cut may leave what a kill leaves, too
+    every_step(play, stride, seeds)
 
 
-def test_a_stop_of_the_broker_at_any_step() -> None:
+def test_a_stop_of_the_broker_at_any_fsync() -> None:
     """It cancels the pass, closes the log and starts again."""
 
     async def play(one: Interrupted, at: int) -> int:
@@ -207,7 +218,7 @@ def test_a_stop_of_the_broker_at_any_step() -> None:
             one.point = await log.close()
 
         passing = one.machine.spawn(one.compact(log))
-        steps = Steps(one.machine, at, lambda _: passing.cancel())
+        steps = Steps(one.machine, at, lambda _: passing.cancel(), fsyncs_only=True)  # where it waits
         await one.machine.run(stop())
         steps.end()
         one.machine.crash(power_loss=False)
