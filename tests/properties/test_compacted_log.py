@@ -255,6 +255,8 @@ class Machine(RuleBasedStateMachine):
         self.append_many(seed, count)
         self.run(self.save(self.leader))
         self.flushed = self.leader.end
+        if follower == "behind":
+            self.follow(700, 2)
         for _ in range(times):
             self.run(self.passed(self.leader, self.stable, self.removable, map_bytes))
         self.raise_horizon(25, follower)
@@ -444,9 +446,11 @@ class Machine(RuleBasedStateMachine):
         if log.segments:
             roll(log, log.end)
             await self.save(log)
-        while log.clean.clean_to < log.end:
+        done: object = True
+        while done is not None:
             with suppress(WorkerLost):
-                await compact_once(log, log.end, 0)
+                done = await compact_once(log, log.end, 0)
+        assert log.clean.clean_to == log.end
         left = data_records(await stored(log), log.start)
         wanted = self.history.survivors(log.start, log.end, log.horizon)
         assert [one for one in left if one.value is not None] == [one for one in wanted if one.value is not None]

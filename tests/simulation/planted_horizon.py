@@ -5,19 +5,13 @@ The rules that their docstrings name are those of ADR 0025.
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from typing import Any
 
-from tailrace.broker.lifecycle import compacting, scrubbing
+from tailrace.broker.lifecycle import scrubbing
 from tailrace.broker.partitions import partition as partitions
 from tailrace.broker.partitions.member import QuorumMember
-from tailrace.broker.replication import session_partition
-from tailrace.log.compaction import compaction
 from tailrace.log.log import Log
 from tailrace.log.state import horizon as horizon_file
-from tailrace.raft.events import Repaired
 from tailrace.raft.messages import Fetched
-from tailrace.raft.tombstones import Serving
-from tailrace.raft.tombstones import serving as right_serving
 from tailrace.raft.tracking import Leadership
 from tests.simulation.planting import Mutant, replaced
 
@@ -51,26 +45,6 @@ def everyone_has_a_grant() -> AbstractContextManager[None]:
     return replaced(Leadership, "fetched", fetched)
 
 
-def votes_again_before_it_has_everything() -> AbstractContextManager[None]:
-    """Rule 4, and of a repair: a replica that set its log aside helps to elect a leader without what it had."""
-
-    def may_vote(member: QuorumMember) -> None:
-        if not member.replica.may_vote and member.fetches:
-            member.step(Repaired())
-
-    return replaced(QuorumMember, "_check_caught_up", may_vote)
-
-
-def nobody_waits_to_begin_anew() -> AbstractContextManager[None]:
-    """Rule 4: a majority of the others need not have what a replica gives up when it begins anew."""
-
-    def serving(*arguments: Any) -> Serving:
-        gets = right_serving(*arguments)
-        return Serving.BEGIN_ANEW if gets is Serving.WAIT else gets
-
-    return replaced(session_partition, "serving", serving)
-
-
 def grants_hold_nothing_back() -> AbstractContextManager[None]:
     """Rule 5: tombstones are removed while a replica is between the values and them."""
 
@@ -78,17 +52,6 @@ def grants_hold_nothing_back() -> AbstractContextManager[None]:
         return horizon
 
     return replaced(partitions, "removable", removable)
-
-
-def pass_goes_on_when_a_grant_is_given() -> AbstractContextManager[None]:
-    """Rule 5: a pass that began before a grant removes tombstones that the replica needs."""
-    right: Callable[..., Awaitable[Any]] = compaction.compact
-
-    async def compact(log: Log, choice: Any, session: Any, throttle: Any, removable: Callable[[], int]) -> Any:
-        bound = removable()
-        return await right(log, choice, session, throttle, lambda: bound)
-
-    return replaced(compacting, "compact", compact)
 
 
 def scrub_that_finds_nothing() -> AbstractContextManager[None]:
@@ -109,10 +72,7 @@ MUTANTS: tuple[Mutant, ...] = (
     followers_keep_no_horizon,
     horizon_forgotten_by_a_restart,
     everyone_has_a_grant,
-    votes_again_before_it_has_everything,
-    nobody_waits_to_begin_anew,
     grants_hold_nothing_back,
-    pass_goes_on_when_a_grant_is_given,
     scrub_that_finds_nothing,
     damage_that_is_not_repaired,
 )
