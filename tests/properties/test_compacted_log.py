@@ -459,5 +459,5 @@ class Machine(RuleBasedStateMachine):
 
 TestCompactedLog = Machine.TestCase
 TestCompactedLog.settings = settings(
-    max_examples=40, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=30, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
