@@ -70,12 +70,12 @@ async def compact(
         raise Abandoned(f"the batch at offset {upto} has more keys than log.cleaner.dedupe.buffer.size has room for")
     segments = [(segment, end) for segment, end in zip(choice.segments, ends, strict=True) if segment.base < upto]
     before = sum(segment.size for segment, _ in segments)
-    keep_last = {
-        producer_id: producer.sent[-1].base_offset for producer_id, producer in log.producers.items() if producer.sent
-    }
+    active = log.producers.items()
+    keep_last = {producer_id: producer.sent[-1].base_offset for producer_id, producer in active if producer.sent}
+    keep_epochs = {producer_id: producer.epoch for producer_id, producer in active if not producer.sent}
     kept_since = log.ports.clock.wall_ms() - log.settings.delete_retention_ms
     horizon = min(removable(), log.horizon, log.clean.covered_since(kept_since))  # consumers must see tombstones, too
-    cleaning = _Cleaning(log, session, throttle, keep_last, upto, horizon, removable)
+    cleaning = _Cleaning(log, session, throttle, (keep_last, keep_epochs), upto, horizon, removable)
     try:
         while segments:
             segments = await cleaning.replace_some(segments)
@@ -107,7 +107,7 @@ class _Cleaning:
         log: "Log",
         session: Session,
         throttle: Throttle,
-        keep_last: dict[int, int],
+        keep: tuple[dict[int, int], dict[int, int]],
         upto: int,
         horizon: int,
         removable: Callable[[], int],
@@ -115,7 +115,7 @@ class _Cleaning:
         self._log = log
         self._session = session
         self._throttle = throttle
-        self._keep_last = keep_last
+        self._keep_last, self._keep_epochs = keep  # what is left of each active producer
         self._upto = upto  # what follows was not surveyed, and stays as it is
         self._horizon = horizon  # tombstones and markers below go
         self._removable = removable
@@ -150,7 +150,14 @@ class _Cleaning:
     async def _clean(self, segment: Segment, fresh: NewSegment) -> None:
         async for data, base, end in slices(segment, before=self._upto):
             aborted = await _aborted(self._log, base, end)
-            cleaned = await self._session.call("clean", data, aborted, horizon=self._horizon, keep_last=self._keep_last)
+            cleaned = await self._session.call(
+                "clean",
+                data,
+                aborted,
+                horizon=self._horizon,
+                keep_last=self._keep_last,
+                keep_epochs=self._keep_epochs,
+            )
             for offset, reason in cleaned.unreadable:
                 logger.warning(
                     "%s: the batch at offset %d cannot be compacted and stays as it is: %s",

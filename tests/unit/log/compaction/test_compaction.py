@@ -14,11 +14,14 @@ from tailrace.log.compaction.cleaner import Cleaner
 from tailrace.log.compaction.compaction import Abandoned, Compacted, compact
 from tailrace.log.compaction.segment_choice import Choice, choose
 from tailrace.log.log import Log, RecoveryPoint
+from tailrace.model.faults import StaleProducerEpoch
 from tailrace.ports import Ports, system_ports
 from tailrace.ports.disk import make_lasting_dir
 from tailrace.ports.offload import Session, WorkerLost
 from tailrace.ports.worker_process import WorkerProcess
 from tailrace.records.build import build_batch
+from tailrace.records.control import marker_batch
+from tailrace.records.header import read_header
 from tailrace.records.record import NewRecord
 from tailrace.testing.simulation import World
 from tests.unit.log.compaction.naive_cleaner import NaiveCleaner
@@ -188,6 +191,47 @@ class Killing:
 
     def close(self) -> None:
         self._session.close()
+
+
+@on_loop
+async def test_a_replica_of_a_compacted_log_knows_the_epochs_of_producers(tmp_path: Path) -> None:
+    """A marker of transactions v2 (KIP-890) has an epoch that no batch has yet: batches of earlier ones are fenced."""
+    ports = system_ports()
+    at_once = topic(
+        segment_bytes=1024, cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", delete_retention_ms=0
+    )
+    log = await open_log(tmp_path / "p", settings=at_once, ports=ports)
+    put(log, memoryview(transactional(producer=7)))
+    ending = memoryview(
+        marker_batch(committed=True, producer_id=7, producer_epoch=1, coordinator_epoch=0, timestamp=NOW)
+    )
+    log.append(ending, read_header(ending), 1, NOW, internal=True)
+    for _ in range(2):  # the second pass may remove what the first one has covered
+        await filled(log)
+        session = ports.offload.session(Cleaner, 1 << 20, b"secret")
+        await compact(log, await chosen(log), session, no_throttle, lambda: log.horizon)
+        session.close()
+        await log.raise_horizon(log.clean.clean_to)
+    follower = await open_log(tmp_path / "q", settings=at_once, ports=ports)
+    while follower.end < log.end:
+        data, _ = await read(log, follower.end)
+        follower.append_as_is(memoryview(bytearray(data)), NOW)
+    known = follower.producers.get(7)
+    assert known is not None
+    assert known.epoch == 1
+    with pytest.raises(StaleProducerEpoch):
+        put(follower, memoryview(transactional(producer=7)))
+    ports.offload.close()
+
+
+def transactional(producer: int) -> bytearray:
+    return build_batch(
+        [NewRecord(key=b"k0", value=b"v", timestamp=NOW)],
+        producer_id=producer,
+        producer_epoch=0,
+        base_sequence=0,
+        transactional=True,
+    )
 
 
 @on_loop
