@@ -1,7 +1,8 @@
 """Bugs to plant in replication and the log: each breaks one rule that keeps acknowledged records safe.
 
 `mutants.py` shows that the simulator finds every one of them. `planted_coordination` has the bugs of coordinators,
-`planted_shares` those of share groups, `planted_compaction` those of compaction.
+`planted_shares` those of share groups, `planted_compaction` those of compaction, `planted_horizon` those of its
+tombstone horizon, and of scrub and repair.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ from tailrace.raft.messages import FetchAnswer, Fetched, Message, VoteRefusal, V
 from tailrace.raft.state import State
 from tailrace.raft.tracking import Leadership
 from tailrace.raft.votes import VoterState
-from tests.simulation import planted_compaction, planted_coordination, planted_shares
+from tests.simulation import planted_compaction, planted_coordination, planted_horizon, planted_shares
 from tests.simulation.planting import Mutant, replaced
 
 
@@ -203,4 +204,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *planted_coordination.MUTANTS,
     *planted_shares.MUTANTS,
     *planted_compaction.MUTANTS,
+    *planted_horizon.MUTANTS,
 )

@@ -1,6 +1,7 @@
 """A broker that compacts a topic: lost worker processes and unreadable batches cost no record and stop nothing."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.simulation.stage import Stage, staged
 SMALL: dict[str, Any] = {"segment_bytes": 1024, "min_cleanable_dirty_ratio": 0.01, "delete_retention_ms": 100}
 FEW = 12  # records: of six keys
 ZSTD = 4  # in a batch's attributes
+RECORDS_AT = 61
 
 
 async def started(stage: Stage, policy: str = "compact") -> None:
@@ -122,14 +124,28 @@ async def filled_with_others(stage: Stage) -> None:
     await stage.world.until(lambda: kept(stage) <= FEW)
 
 
+def undecompressable() -> bytearray:
+    batch = build_batch([NewRecord(key=b"k", value=b"not compressed")])
+    batch[22] = ZSTD
+    return batch
+
+
+def unparsable() -> bytearray:
+    batch = build_batch([NewRecord(key=b"k", value=b"longer than the record says")])
+    batch[RECORDS_AT] -= 2  # of the record's length
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"), [(undecompressable, "zstd"), (unparsable, "record")], ids=["undecompressable", "unparsable"]
+)
 @staged
-async def test_a_batch_that_cannot_be_decompressed_stays_and_is_named(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+async def test_a_batch_that_cannot_be_read_stays_and_is_named(
+    stage: Stage, caplog: pytest.LogCaptureFixture, made: Callable[[], bytearray], reason: str
 ) -> None:
     await started(stage, "delete")
     await filled(stage)
-    batch = build_batch([NewRecord(key=b"k", value=b"not compressed")])
-    batch[22] = ZSTD
+    batch = made()
     batch[17:21] = crc32c(memoryview(batch)[21:]).to_bytes(4)
     await send(stage, batch)
     await filled(stage)
@@ -137,6 +153,7 @@ async def test_a_batch_that_cannot_be_decompressed_stays_and_is_named(
     resource = ResourceToAlter(resource_type=2, resource_name="table", configs=(change,))
     await stage.call(IncrementalAlterConfigsRequest(resources=(resource,)), 1)
     await stage.world.until(lambda: kept(stage) <= 2 * FEW)
-    line = "the batch at offset 120 cannot be compacted and stays as it is"
-    assert line in caplog.text
+    name = "the batch at offset 120 cannot be compacted and stays as it is: "
+    assert name in caplog.text
+    assert reason in caplog.text.split(name)[1].splitlines()[0]
     assert bytes(batch[17:]) in b"".join(data for path, data in stage.files().items() if path.endswith(".log"))

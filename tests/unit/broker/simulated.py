@@ -136,9 +136,9 @@ class Brokers:
         assert process is not None
         return process.context.copy().run(work)
 
-    def append(self, broker: int, topic: str, value: bytes = b"v") -> int:
-        """Append one record at its leader; the offset after it."""
-        batch = memoryview(build_batch([NewRecord(value=value, timestamp=1)]))
+    def append(self, broker: int, topic: str, *values: bytes) -> int:
+        """Append one batch at its leader, of one record unless more values are given; the offset after it."""
+        batch = memoryview(build_batch([NewRecord(value=value, timestamp=1) for value in values or (b"v",)]))
         appended = self.within(broker, lambda: self.replica(broker, topic).append(batch, -1))
         end: int = appended.last_offset + 1
         return end

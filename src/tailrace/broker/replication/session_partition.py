@@ -9,6 +9,7 @@ from tailrace.model.ids import NO_BROKER, Epoch
 from tailrace.raft.messages import FetchAnswer
 from tailrace.raft.replica import Role, Voter
 from tailrace.raft.tombstones import Serving, serving
+from tailrace.records.header import read_header
 from tailrace.wire.errors import Error
 from tailrace.wire.hot_fetch import PartitionFetched, PartitionWanted
 
@@ -87,7 +88,7 @@ class SessionPartition:
         if self.wanted.offset >= log.end:
             return self._fetched(b"")
         try:
-            read = log.read(self.wanted.offset, min(self.wanted.max_bytes, room), log.end)
+            read = log.read(self._readable_from, min(self.wanted.max_bytes, room), log.end)
         except Fault as fault:
             return self._cannot_read(fault)
         return None if read is None else self._with_records(read)
@@ -96,7 +97,7 @@ class SessionPartition:
         """As `next_answer`, with a read from the disk."""
         log = self.member.log
         try:
-            read = await log.read_cold(self.wanted.offset, max_bytes, log.end)
+            read = await log.read_cold(self._readable_from, max_bytes, log.end)
         except Fault as fault:
             return self._cannot_read(fault)
         if not self.serves:
@@ -147,7 +148,16 @@ class SessionPartition:
             leader_epoch=member.replica.epoch if member.replica.stored else -1,
         )
 
+    @property
+    def _readable_from(self) -> int:
+        return max(self.wanted.offset, self.member.log.start)
+
     def _with_records(self, read: Read) -> PartitionFetched:
+        """The log start may lie within a batch: a replica that ends further below begins with that whole batch."""
+        if self.wanted.offset < self.member.log.start:
+            begins = read_header(read.data).base_offset if read.data else self.member.log.start
+            if self.wanted.offset < begins:
+                return self._out_of_range(begins)
         self.sent = bool(read.data)
         return self._fetched(read.data)
 
@@ -169,11 +179,13 @@ class SessionPartition:
             horizon=horizon if horizon > 0 and diverging is None else -1,
         )
 
+    def _out_of_range(self, begins: int) -> PartitionFetched:
+        """The replica shall start its log anew at this offset."""
+        return PartitionFetched(self.wanted.partition, Error.OFFSET_OUT_OF_RANGE, log_start=begins, leader_epoch=-1)
+
     def _cannot_read(self, fault: Fault) -> PartitionFetched:
         if isinstance(fault, OffsetOutOfRange):
-            return PartitionFetched(
-                self.wanted.partition, Error.OFFSET_OUT_OF_RANGE, log_start=self.member.log.start, leader_epoch=-1
-            )
+            return self._out_of_range(self.member.log.start)
         if isinstance(fault, StorageFailed) and self.member.log.damage is None:
             self.member.go_offline(fault)
         return self.refused()

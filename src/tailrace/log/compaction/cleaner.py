@@ -10,11 +10,13 @@ What stays:
   when it lies below `horizon`. Records of aborted transactions go.
 - an emptied batch that is the last one of an active producer (`keep_last`), without records: it has the producer's last
   sequence. Other emptied batches are replaced by fillers (`fillers`).
-- a transaction's marker, unless it lies below `horizon` and no batch of the transaction is left before it.
+- a transaction's marker, unless it lies below `horizon` and no batch of the transaction is left before it; and a marker
+  with the epoch of an active producer that has written nothing since (`keep_epochs`): nothing else has that epoch.
 - every other control batch, and every batch that cannot be read; those are reported.
 """
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from tailrace.log.compaction.fillers import Fillers, is_filler
@@ -32,6 +34,7 @@ from tailrace.records.opened import batches, decompressed
 Spans = dict[int, list[tuple[int, int]]]  # first offset and marker of the aborted transactions of each producer
 
 NOTHING: Final = -1
+NO_EPOCHS: Final[Mapping[int, int]] = MappingProxyType({})
 
 
 @frozen
@@ -100,14 +103,20 @@ class Cleaner:
             self._tombstones.add(header.base_offset + delta)
 
     def clean(
-        self, data: bytes, aborted: tuple[Aborted, ...], *, horizon: int, keep_last: Mapping[int, int]
+        self,
+        data: bytes,
+        aborted: tuple[Aborted, ...],
+        *,
+        horizon: int,
+        keep_last: Mapping[int, int],
+        keep_epochs: Mapping[int, int] = NO_EPOCHS,
     ) -> Cleaned:
         """The whole consecutive batches without what must go; called in order, from the log start on.
 
         Fillers at the end are held back, as they may go on in the next slice: `finish` returns them.
         """
         self._cleaning = True
-        spans, done = _spans(aborted), _Slice(horizon, keep_last)
+        spans, done = _spans(aborted), _Slice(horizon, keep_last, keep_epochs)
         for batch, header in _whole_batches(data):
             if NOTHING < self._next < header.base_offset:  # a gap of an earlier form of compaction
                 self._fillers.add(self._next, header.base_offset - 1, self._epoch)
@@ -152,7 +161,7 @@ class Cleaner:
             return batch
         is_needed = header.producer_id in self._left
         self._left.pop(header.producer_id, None)
-        if is_needed or header.base_offset >= done.horizon or done.is_last_of_producer(header):
+        if is_needed or header.base_offset >= done.horizon or done.has_epoch_of_producer(header):
             return batch
         done.removed_markers.append((header.producer_id, header.base_offset))
         return None
@@ -199,9 +208,10 @@ class Cleaner:
 class _Slice:
     """What `clean` does with one slice."""
 
-    def __init__(self, horizon: int, keep_last: Mapping[int, int]) -> None:
+    def __init__(self, horizon: int, keep_last: Mapping[int, int], keep_epochs: Mapping[int, int]) -> None:
         self.horizon = horizon
         self._keep_last = keep_last
+        self._keep_epochs = keep_epochs
         self.parts: list[bytes | bytearray | memoryview] = []
         self.unreadable: list[tuple[int, str]] = []
         self.removed_records = 0
@@ -209,6 +219,9 @@ class _Slice:
 
     def is_last_of_producer(self, header: BatchHeader) -> bool:
         return header.base_offset <= self._keep_last.get(header.producer_id, NOTHING) <= header.last_offset
+
+    def has_epoch_of_producer(self, header: BatchHeader) -> bool:
+        return self._keep_epochs.get(header.producer_id) == header.producer_epoch
 
     def cleaned(self) -> Cleaned:
         return Cleaned(

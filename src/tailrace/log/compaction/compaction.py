@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from tailrace.log.compaction.clean_state import store_clean_state
 from tailrace.log.compaction.new_segment import NewSegment
 from tailrace.log.compaction.segment_choice import Choice
-from tailrace.log.compaction.swap import begin_swap, discard_cleaned, end_swap, replace_segments
+from tailrace.log.compaction.swap import begin_swap, discard_cleaned, end_swap, is_recorded, replace_segments
 from tailrace.log.file_names import SEGMENT_SUFFIX
 from tailrace.log.index.sparse import RELATIVE_OFFSET_MAX
 from tailrace.log.segment import Segment
@@ -70,12 +70,12 @@ async def compact(
         raise Abandoned(f"the batch at offset {upto} has more keys than log.cleaner.dedupe.buffer.size has room for")
     segments = [(segment, end) for segment, end in zip(choice.segments, ends, strict=True) if segment.base < upto]
     before = sum(segment.size for segment, _ in segments)
-    keep_last = {
-        producer_id: producer.sent[-1].base_offset for producer_id, producer in log.producers.items() if producer.sent
-    }
+    active = log.producers.items()
+    keep_last = {producer_id: producer.sent[-1].base_offset for producer_id, producer in active if producer.sent}
+    keep_epochs = {producer_id: producer.epoch for producer_id, producer in active if not producer.sent}
     kept_since = log.ports.clock.wall_ms() - log.settings.delete_retention_ms
     horizon = min(removable(), log.horizon, log.clean.covered_since(kept_since))  # consumers must see tombstones, too
-    cleaning = _Cleaning(log, session, throttle, keep_last, upto, horizon, removable)
+    cleaning = _Cleaning(log, session, throttle, (keep_last, keep_epochs), upto, horizon, removable)
     try:
         while segments:
             segments = await cleaning.replace_some(segments)
@@ -107,7 +107,7 @@ class _Cleaning:
         log: "Log",
         session: Session,
         throttle: Throttle,
-        keep_last: dict[int, int],
+        keep: tuple[dict[int, int], dict[int, int]],
         upto: int,
         horizon: int,
         removable: Callable[[], int],
@@ -115,7 +115,7 @@ class _Cleaning:
         self._log = log
         self._session = session
         self._throttle = throttle
-        self._keep_last = keep_last
+        self._keep_last, self._keep_epochs = keep  # what is left of each active producer
         self._upto = upto  # what follows was not surveyed, and stays as it is
         self._horizon = horizon  # tombstones and markers below go
         self._removable = removable
@@ -150,7 +150,14 @@ class _Cleaning:
     async def _clean(self, segment: Segment, fresh: NewSegment) -> None:
         async for data, base, end in slices(segment, before=self._upto):
             aborted = await _aborted(self._log, base, end)
-            cleaned = await self._session.call("clean", data, aborted, horizon=self._horizon, keep_last=self._keep_last)
+            cleaned = await self._session.call(
+                "clean",
+                data,
+                aborted,
+                horizon=self._horizon,
+                keep_last=self._keep_last,
+                keep_epochs=self._keep_epochs,
+            )
             for offset, reason in cleaned.unreadable:
                 logger.warning(
                     "%s: the batch at offset %d cannot be compacted and stays as it is: %s",
@@ -194,12 +201,7 @@ class _Cleaning:
                 raise Abandoned(f"the log is {log.refusal}")
             if self._removable() < self._horizon:
                 raise Abandoned("a replica that fetches the whole log needs tombstones that this pass removes")
-            log.swapping = True  # from here on, no such replica is served
-            try:
-                await begin_swap(disk, log.folder, bases, fresh.suffixes)
-            except BaseException:
-                log.swapping = False
-                raise
+            await self._begin_swap(bases, fresh.suffixes)
             try:
                 for segment in segments:
                     log.syncer.files.pop(segment.file, None)
@@ -214,6 +216,22 @@ class _Cleaning:
                 log.take_offline(f"replacing segments of {log.folder} by a compacted one failed half-way: {error}")
                 raise
             log.swapping = False
+
+    async def _begin_swap(self, bases: list[int], suffixes: list[str]) -> None:
+        """From here on no replica with a grant is served.
+
+        Once the file that records the swap has its name, a start takes the new segment: its files must stay, however
+        this ends. So a failed fsync takes the log offline, and a pass that is cancelled leaves the swap to the start.
+        """
+        log, disk = self._log, self._log.ports.disk
+        log.swapping = True
+        try:
+            await begin_swap(disk, log.folder, bases, suffixes)
+        except BaseException as error:
+            log.swapping = is_recorded(disk, log.folder)
+            if log.swapping and isinstance(error, OSError):
+                log.take_offline(f"cannot record which segments of {log.folder} a compacted one replaces: {error}")
+            raise
 
 
 async def slices(segment: Segment, first: int = 0, before: int = ALL) -> AsyncIterator[tuple[bytes, int, int]]:

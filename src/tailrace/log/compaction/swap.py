@@ -40,6 +40,11 @@ async def begin_swap(disk: Disk, folder: str, bases: Sequence[int], suffixes: Se
     await replace_file(disk, f"{folder}/{SWAP_NAME}", write_state(SWAP_NAME, VERSION, lines))
 
 
+def is_recorded(disk: Disk, folder: str) -> bool:
+    """Whether a swap may have begun: then the next start finishes it, and the new files must not be removed."""
+    return disk.exists(f"{folder}/{SWAP_NAME}")
+
+
 def replace_segments(disk: Disk, folder: str, bases: Sequence[int], suffixes: Sequence[str]) -> None:
     """Remove the old files and give the new ones their names; whatever is done already is skipped."""
     for base in bases:

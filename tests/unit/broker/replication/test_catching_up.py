@@ -1,5 +1,6 @@
 """Replicas that restart late or with a full disk: they find the leader and end with its log."""
 
+from tailrace.records.opened import batches
 from tests.unit.broker.simulated import Brokers, simulated
 
 
@@ -67,3 +68,24 @@ async def test_a_log_that_cannot_begin_where_its_leaders_does_for_want_of_room_d
     await brokers.start(3)
     again = brokers.replica(3, "t")
     assert (again.log.start, again.log.end) == (later, last)
+
+
+@simulated()
+async def test_a_log_that_ends_below_a_log_start_within_a_batch_goes_on_with_that_batch(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    end = brokers.append(1, "t")
+    await brokers.until(lambda: brokers.replica(3, "t").high_watermark == end)
+    brokers.kill(3)
+    before = brokers.append(1, "t")
+    later = brokers.append(1, "t", b"a", b"b", b"c")
+    await brokers.until(lambda: brokers.replica(2, "t").high_watermark == later)
+    for one in (1, 2):
+        await brokers.replica(one, "t").log.advance_start(before + 1)
+    await brokers.start(3)
+    await brokers.until(lambda: brokers.replica(3, "t").log.end == brokers.replica(1, "t").log.end)
+    last = brokers.append(1, "t")
+    late = brokers.replica(3, "t")
+    await brokers.until(lambda: late.high_watermark == last)
+    assert late.log.start in (before, before + 1)
+    found = await late.log.read_cold(before + 1, 1000, last)
+    assert [header.base_offset for _, header in batches(memoryview(found.data))] == [before, later]

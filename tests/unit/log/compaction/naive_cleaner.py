@@ -53,7 +53,13 @@ class NaiveCleaner:
         return Surveyed(end, False)
 
     def clean(
-        self, data: Buffer, aborted: tuple[Aborted, ...], *, horizon: int, keep_last: Mapping[int, int]
+        self,
+        data: Buffer,
+        aborted: tuple[Aborted, ...],
+        *,
+        horizon: int,
+        keep_last: Mapping[int, int],
+        keep_epochs: Mapping[int, int],
     ) -> Cleaned:
         out = bytearray()
         for batch, header in batches(memoryview(data)):

@@ -137,3 +137,15 @@ def test_a_horizon_far_above_a_batch_costs_nothing() -> None:
     cleaner, log = Cleaner(1 << 20, SECRET), batch(0, "a", value=None) + batch(1, "b") + batch(2, "b", value=None)
     cleaner.survey(log, ())
     assert offsets(clean(cleaner, log, horizon=2**60)) == [[]]
+
+
+def test_a_marker_with_a_producers_newest_epoch_stays_until_the_producer_writes_again() -> None:
+    """With transactions v2 (KIP-890) the marker alone has it; who reads the log fences older epochs by it."""
+    cleaner = Cleaner(1 << 20, SECRET)
+    log = batch(0, "a", producer=7) + marker(1, 7) + batch(2, "a")
+    cases: tuple[tuple[dict[int, int], bool], ...] = (({7: 0}, True), ({7: 1}, False), ({}, False))
+    for epochs, stays in cases:
+        cleaner.begin()
+        cleaner.survey(log, ())
+        done = cleaner.clean(log, (), horizon=9, keep_last={}, keep_epochs=epochs)
+        assert any(one.is_control for _, one in batches(done.data)) is stays

@@ -2,17 +2,26 @@
 
 import asyncio
 import errno
+import os
 import random
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tailrace.log.compaction.cleaner import Cleaner
 from tailrace.log.compaction.compaction import Abandoned, Compacted, compact
 from tailrace.log.compaction.segment_choice import Choice, choose
 from tailrace.log.log import Log, RecoveryPoint
-from tailrace.ports import Ports
+from tailrace.model.faults import StaleProducerEpoch
+from tailrace.ports import Ports, system_ports
 from tailrace.ports.disk import make_lasting_dir
+from tailrace.ports.offload import Session, WorkerLost
+from tailrace.ports.worker_process import WorkerProcess
 from tailrace.records.build import build_batch
+from tailrace.records.control import marker_batch
+from tailrace.records.header import read_header
 from tailrace.records.record import NewRecord
 from tailrace.testing.simulation import World
 from tests.unit.log.compaction.naive_cleaner import NaiveCleaner
@@ -141,6 +150,88 @@ async def test_a_full_disk_leaves_the_old_segments_and_nothing_else(tmp_path: Pa
     assert (await table(log), names(tmp_path / "p"), log.refusal) == (before, files, None)
     await run_pass(log)
     assert await table(log) == before
+
+
+@pytest.mark.parametrize("method", ["survey", "clean"])
+@on_loop
+async def test_a_pass_whose_worker_process_is_killed_leaves_the_log_as_it_was(tmp_path: Path, method: str) -> None:
+    ports = system_ports()
+    log = await open_log(tmp_path / "p", settings=small, ports=ports)
+    await filled(log)
+    before, files = await table(log), names(tmp_path / "p")
+    for is_killed in (True, False):
+        session = ports.offload.session(Cleaner, 1 << 20, b"secret")
+        killing = Killing(session, method) if is_killed else session
+        passing = compact(log, await chosen(log), killing, no_throttle, lambda: log.horizon)
+        if is_killed:
+            with pytest.raises(WorkerLost, match="exit code -9"):
+                await passing
+            assert (names(tmp_path / "p"), log.refusal) == (files, None)
+        else:
+            assert (await passing).upto == log.segments[-1].base
+        session.close()
+        assert await table(log) == before
+    ports.offload.close()
+
+
+class Killing:
+    """A session whose worker process is killed when this method is called for the second time."""
+
+    def __init__(self, session: Session, method: str) -> None:
+        assert isinstance(session, WorkerProcess)
+        self._session = session
+        self._method = method
+        self._calls = 0
+
+    def call(self, method: str, *arguments: object, **named: object) -> "asyncio.Future[Any]":
+        self._calls += method == self._method
+        if self._calls == 2 and self._session.pid is not None:
+            os.kill(self._session.pid, signal.SIGKILL)
+        return self._session.call(method, *arguments, **named)
+
+    def close(self) -> None:
+        self._session.close()
+
+
+@on_loop
+async def test_a_replica_of_a_compacted_log_knows_the_epochs_of_producers(tmp_path: Path) -> None:
+    """A marker of transactions v2 (KIP-890) has an epoch that no batch has yet: batches of earlier ones are fenced."""
+    ports = system_ports()
+    at_once = topic(
+        segment_bytes=1024, cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", delete_retention_ms=0
+    )
+    log = await open_log(tmp_path / "p", settings=at_once, ports=ports)
+    put(log, memoryview(transactional(producer=7)))
+    ending = memoryview(
+        marker_batch(committed=True, producer_id=7, producer_epoch=1, coordinator_epoch=0, timestamp=NOW)
+    )
+    log.append(ending, read_header(ending), 1, NOW, internal=True)
+    for _ in range(2):  # the second pass may remove what the first one has covered
+        await filled(log)
+        session = ports.offload.session(Cleaner, 1 << 20, b"secret")
+        await compact(log, await chosen(log), session, no_throttle, lambda: log.horizon)
+        session.close()
+        await log.raise_horizon(log.clean.clean_to)
+    follower = await open_log(tmp_path / "q", settings=at_once, ports=ports)
+    while follower.end < log.end:
+        data, _ = await read(log, follower.end)
+        follower.append_as_is(memoryview(bytearray(data)), NOW)
+    known = follower.producers.get(7)
+    assert known is not None
+    assert known.epoch == 1
+    with pytest.raises(StaleProducerEpoch):
+        put(follower, memoryview(transactional(producer=7)))
+    ports.offload.close()
+
+
+def transactional(producer: int) -> bytearray:
+    return build_batch(
+        [NewRecord(key=b"k0", value=b"v", timestamp=NOW)],
+        producer_id=producer,
+        producer_epoch=0,
+        base_sequence=0,
+        transactional=True,
+    )
 
 
 @on_loop

@@ -23,6 +23,7 @@ SHARE_GROUPS: Final = ("s-plain", "s-rest", "s-dead")
 SHARE_GROUP_CHANCE: Final = 0.17  # that one of the share groups reads
 ALL_SHARE_GROUPS_CHANCE: Final = 0.03
 LATE_SHARE_GROUPS_CHANCE: Final = 0.5  # that they begin late, if there are any
+KEYED_FETCH_MAX_BYTES: Final = 1_024  # so that a replica takes many fetches to catch up on a compacted topic
 COMPACTION_CHANCE: Final = 0.15  # that there is a compacted topic
 FSYNC_POLICIES: Final[tuple[Fsync, ...]] = ("always",) * 8 + ("interval", "never")
 
@@ -47,12 +48,18 @@ class Plan:
     compacts: bool  # whether there is a compacted topic
     keyed_segment_bytes: int  # of the compacted topic, as the next two
     keyed_rest_max_seconds: float
+    slow_cleaner: str  # the broker that compacts late, so that its log has more than the horizon allows; or none
     tombstones_kept_ms: int  # delete.retention.ms: a replica that was away for longer may have to begin anew
     peer_tls: bool  # whether brokers connect to each other with TLS
 
     @property
     def replicas(self) -> int:
         return min(3, self.brokers)
+
+    def _cleaner_backoff_ms(self, host: str) -> int:
+        if not self.compacts:
+            return 15_000
+        return 2_500 if host == self.slow_cleaner else 250
 
     def settings(self, host: str, join: str) -> Settings:
         return Settings(
@@ -66,7 +73,8 @@ class Plan:
             log_segment_bytes=self.segment_bytes,
             log_checkpoint_interval_ms=min(self.checkpoint_ms, 300) if self.compacts else self.checkpoint_ms,
             log_checkpoint_interval_bytes=MiB,
-            log_cleaner_backoff_ms=250 if self.compacts else 15_000,
+            log_cleaner_backoff_ms=self._cleaner_backoff_ms(host),
+            replica_fetch_max_bytes=KEYED_FETCH_MAX_BYTES if self.compacts else MiB,
             log_retention_check_interval_ms=60_000,
             log_scrub_enable=self.flips_bit,
             log_scrub_interval_ms=1_000,
@@ -116,6 +124,7 @@ def plan_for(seed: int, fault_seconds: float = FAULTS_DEFAULT_SECONDS) -> Plan:
         keyed_segment_bytes=compaction.choice([1_024, 2_000]),
         keyed_rest_max_seconds=compaction.choice([0.05, 0.15]),
         tombstones_kept_ms=compaction.choice([0, 100, 500]),
+        slow_cleaner=compaction.choice(["", "b1", "b2", "b3"]),
         share_groups=_share_groups(shares),
         late_share_groups=shares.random() < LATE_SHARE_GROUPS_CHANCE,
     )

@@ -6,7 +6,8 @@ replica may lack records, but:
 - each record that it has is the one that was committed at that offset: so replicas agree on what survives;
 - folded into a table, as a consumer with isolation level read_committed would do it, its log gives for every key the
   last committed value, and nothing for a key whose last record is a tombstone. That is required of each key whose last
-  record lies below the replica's last stable offset; a replica that is still fetching lacks later ones.
+  record lies below the replica's last stable offset; a replica that is still fetching lacks later ones;
+- tombstones that are the last of their key, and transaction markers, are missing only below its tombstone horizon.
 
 A transaction is committed or aborted as its marker says. What a consumer would skip is decided by the replica's own
 index of aborted transactions, as the broker does it.
@@ -93,13 +94,15 @@ class CompactedHistory:
         aborted = log.aborted.find(log.start, limit)
         if isinstance(aborted, int):
             return  # the index is not in memory
-        end = log.start
+        end, controls = log.start, dict[int, None]()
         for batch, header in _stored(storage, log, log.start):
             if header.last_offset >= limit:
                 break
             if header.base_offset != end:
                 raise InvariantViolated(Invariant.COMPACTED, f"after offset {end} comes {header.base_offset}: {seen}")
             end = header.last_offset + 1
+            if header.is_control:
+                controls[header.base_offset] = None
             if header.is_control or not header.records:
                 continue
             found = _records(batch, header)
@@ -111,7 +114,10 @@ class CompactedHistory:
                 self._check_record(offset, record, seen, skipped=skipped)
                 if not skipped:
                     table[record.key] = offset, record.value
-        self._check_table(table, limit, seen)
+        self._check_table(table, limit, log.horizon, seen)
+        for marker in (at for markers in self._markers.values() for at, _ in markers if log.horizon <= at < end):
+            if marker not in controls and marker >= log.start:
+                raise InvariantViolated(Invariant.HORIZON, f"no marker at {marker}, horizon {log.horizon}: {seen}")
 
     def _check_record(self, offset: int, record: Committed, seen: ReplicaObservation, *, skipped: bool) -> None:
         if record != self.records.get(offset):
@@ -123,13 +129,17 @@ class CompactedHistory:
                 Invariant.NOT_BACK, f"readers {'skip' if skipped else 'see'} offset {offset} with {record}: {seen}"
             )
 
-    def _check_table(self, table: Table, limit: int, seen: ReplicaObservation) -> None:
+    def _check_table(self, table: Table, limit: int, horizon: int, seen: ReplicaObservation) -> None:
         for key, (offset, value) in self.table().items():
             if offset >= limit or offset < seen.start:
                 continue
             has = table.get(key, (NOTHING, None))
             if value is None and has[0] < offset:
                 self.tombstones_removed[offset] = None
+                if offset >= horizon:
+                    raise InvariantViolated(
+                        Invariant.HORIZON, f"no tombstone of {key!r} at {offset}, horizon {horizon}: {seen}"
+                    )
             if value is None and has[1] is not None:
                 raise InvariantViolated(
                     Invariant.NOT_BACK, f"{key!r} was deleted at {offset}, but readers find {has}: {seen}"

@@ -35,6 +35,7 @@ class Invariant(StrEnum):
     DRAINED = "every committed record is accepted, rejected or given up, once members take all"
     LAST_VALUE = "the last committed value of each key is always readable"
     NOT_BACK = "no deleted or aborted record comes back to life"
+    HORIZON = "a replica lacks tombstones and transaction markers only below its tombstone horizon"
     COMPACTED = "replicas of a compacted partition agree on surviving records, and have no gaps"
     CONVERGES = "everything converges within 30 virtual seconds after healing"
 

@@ -9,18 +9,23 @@ from tailrace.records.build import build_batch
 from tailrace.records.header import read_header
 from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
-from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
+from tailrace.wire.messages.produce import PartitionProduced, PartitionToProduce, ProduceRequest, TopicToProduce
 from tests.unit.doors.kafka.handlers.configs.test_configs import ASSIGN, TOPIC_KIND, change
 from tests.unit.doors.kafka.served import Served, with_broker
 
 KEY_NAME: Final = "cleanup.policy"
 
 
-async def produce(served: Served, topic: str, *keys: bytes | None) -> tuple[Error, str]:
+async def produced(served: Served, topic: str, *keys: bytes | None) -> PartitionProduced:
     batch = build_batch([NewRecord(value=b"v", key=key) for key in keys], compression="lz4")
     data = TopicToProduce(name=topic, partitions=(PartitionToProduce(partition=0, records=bytes(batch)),))
     answer = await served.call(ProduceRequest(acks=-1, timeout_ms=5000, topics=(data,)), 9)
-    appended = answer.topics[0].partitions[0]
+    appended: PartitionProduced = answer.topics[0].partitions[0]
+    return appended
+
+
+async def produce(served: Served, topic: str, *keys: bytes | None) -> tuple[Error, str]:
+    appended = await produced(served, topic, *keys)
     return Error(appended.error_code), appended.error_message or ""
 
 
@@ -37,6 +42,14 @@ async def test_every_record_of_a_compacted_topic_needs_a_key(served: Served) -> 
     assert await produce(served, "d", None) == (Error.NONE, "")
     await change(served, TOPIC_KIND, "d", (KEY_NAME, ASSIGN, "compact"))
     assert (await produce(served, "d", None))[0] is Error.INVALID_RECORD
+
+
+@with_broker()
+async def test_a_refusal_has_the_index_of_each_record_without_a_key(served: Served) -> None:
+    await served.make_topic("c", cleanup_policy="compact")
+    refused = await produced(served, "c", b"k", None, b"", None)
+    assert [one.batch_index for one in refused.record_errors] == [1, 3]
+    assert "first record 1" in (refused.error_message or "")
 
 
 @with_broker()
