@@ -27,6 +27,7 @@ from benchmarks.cases.many import many_partitions
 from benchmarks.cases.nearest import nearest
 from benchmarks.cases.queues import queues
 from benchmarks.cases.replicated import replicated
+from benchmarks.cases.restart import restart
 from benchmarks.cases.single import single
 from benchmarks.cases.spark import spark
 from benchmarks.cases.steady import steady
@@ -83,6 +84,7 @@ CLUSTER_CASES: Final[dict[str, Case]] = {  # these always start our brokers, wit
     "nearest": nearest,
     "tls": tls,
     "many": many_partitions,
+    "restart": restart,
     "doors": door_footprint,
     **door_cases("", in_broker),
     **door_cases("gateway-", at_gateway),
