@@ -17,6 +17,7 @@ from rich.console import Console
 from benchmarks import kafka, ours, outcomes, tables
 from benchmarks.cases import Start
 from benchmarks.cases.bulk import bulk
+from benchmarks.cases.cleaner import cleaner
 from benchmarks.cases.dmqp import dmqp
 from benchmarks.cases.failover import failover
 from benchmarks.cases.footprint import door_footprint, footprint
@@ -85,6 +86,7 @@ CLUSTER_CASES: Final[dict[str, Case]] = {  # these always start our brokers, wit
     "tls": tls,
     "many": many_partitions,
     "restart": restart,
+    "cleaner": cleaner,
     "doors": door_footprint,
     **door_cases("", in_broker),
     **door_cases("gateway-", at_gateway),

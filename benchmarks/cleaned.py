@@ -64,6 +64,10 @@ class Cleaned:
     def megabytes_per_second(self) -> float:
         return self.bytes_before / self.seconds / 1e6
 
+    @property
+    def megabytes_per_cpu_second(self) -> float:
+        return self.bytes_before / self.cpu_seconds / 1e6
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:

@@ -1,8 +1,12 @@
 """Our cleaner beside Kafka's: how fast a compacted topic of a million keys gets clean, on one core.
 
 Both have a server of their own, with the cleaner's defaults except for a shorter `log.cleaner.backoff.ms`, and get the
-same bytes (see `cleaned`). While they clean they are pinned to the same core and nothing else is sent to them. The speed
-is that of the segments' bytes before the pass. A short first round warms Kafka's JIT compiler up.
+same bytes (see `cleaned`). While they clean they are pinned to the same core and nothing else is sent to them.
+
+The speed is the segments' bytes before the pass over the CPU time of the server and its worker process: what the core
+does. The threshold is on that. By the clock it is reported only: our cleaner runs at the lowest priority, so whatever
+else the machine does comes first, while Kafka's is a thread like any other. A short first round warms Kafka's JIT
+compiler up.
 """
 
 from collections.abc import Callable, Iterator
@@ -77,8 +81,8 @@ def judge(size: int, found: Found) -> Iterator[Outcome]:
     own, other = found[OURS_LABEL, size], found[PEER_LABEL, size]
     shown = f"{size} B" if size < KiB else f"{size // KiB} KB"
     figures: tuple[tuple[str, str, Callable[[Cleaned], float], Threshold | None], ...] = (
-        ("", "MB/s", lambda one: one.megabytes_per_second, THRESHOLD),
-        (", the server's CPU", "s", lambda one: one.cpu_seconds, None),
+        ("", "MB/CPU s", lambda one: one.megabytes_per_cpu_second, THRESHOLD),
+        (", by the clock", "MB/s", lambda one: one.megabytes_per_second, None),
         (", what is left of the segments", "MB", lambda one: one.bytes_after / 1e6, None),
     )
     for what, unit, figure, threshold in figures:
