@@ -4,9 +4,9 @@ Both have a server of their own, with the cleaner's defaults except for a shorte
 same bytes (see `cleaned`). While they clean they are pinned to the same core and nothing else is sent to them.
 
 The speed is the segments' bytes before the pass over the CPU time of the server and its worker process: what the core
-does. The threshold is on that. By the clock it is reported only: our cleaner runs at the lowest priority, so whatever
-else the machine does comes first, while Kafka's is a thread like any other. A short first round warms Kafka's JIT
-compiler up.
+does. The threshold is on that; by the clock it is reported only, as other processes take turns on the core. Our cleaner
+runs at the lowest priority; here it gets that of any other process where the system allows it, as Kafka's is a thread
+like any other. A short first round warms Kafka's JIT compiler up.
 """
 
 from collections.abc import Callable, Iterator
@@ -58,7 +58,7 @@ def enter(stack: ExitStack, folder: Path) -> dict[str, Server]:
     for path in own.values():
         path.mkdir()
     peer = stack.enter_context(kafka.serving(own[PEER_LABEL], f"{BACKOFF_SETTING}={BACKOFF_MS}\n"))
-    broker = Broker(data_dir=own[OURS_LABEL] / "data", fsync="never", log_cleaner_backoff_ms=BACKOFF_MS)
+    broker = Broker(data_dir=own[OURS_LABEL] / "data", fsync="never", **cleaned.SETTINGS)
     return {PEER_LABEL: peer, OURS_LABEL: ours.as_server(stack.enter_context(broker))}
 
 

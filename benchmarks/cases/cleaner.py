@@ -13,7 +13,7 @@ from typing import Final
 
 from benchmarks import cleaned, latency, ours
 from benchmarks.cases import Start
-from benchmarks.cleaned import BACKOFF_MS, KEYS, Cleaned, HeldByOurs
+from benchmarks.cleaned import KEYS, Cleaned, HeldByOurs
 from benchmarks.connection import Refused, create_topic
 from benchmarks.latency import Spread
 from benchmarks.ours import Fsync
@@ -36,7 +36,7 @@ SOON: Final = Threshold(of="value", at_most=100)
 def cleaner(_: Start, folder: Path) -> Iterator[Outcome]:
     for size in SIZES:
         shown = f"{size} B" if size < KiB else f"{size // KiB} KB"
-        with Broker(data_dir=folder / shown, fsync=FSYNC, log_cleaner_backoff_ms=BACKOFF_MS) as broker:
+        with Broker(data_dir=folder / shown, fsync=FSYNC, **cleaned.SETTINGS) as broker:
             watched = Watched(full(ours.as_server(broker), folder, shown, size))
             spreads = watched.windows()
         name = f"cleaning {KEYS:,} keys, {shown} values"
