@@ -201,5 +201,5 @@ def _check_headers(body: bytes, position: int, end: int) -> None:
     if position >= end:
         raise CorruptBatch("a field of the record is longer than the record")
     _, position = read_headers(body, position, end)
-    if position != end or body[end]:
+    if position != end:
         raise CorruptBatch(f"record ends {position - end:+} bytes from the end that its length says")
