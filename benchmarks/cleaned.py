@@ -6,8 +6,8 @@ them by default. The Produce requests are encoded once into a file, and each ser
 `min.compaction.lag.ms` holds the data back: the records are younger, so no cleaner touches them. Then it is set to 0,
 and the clock runs until the server has recorded that all closed segments are clean: Kafka in the file
 `cleaner-offset-checkpoint`, ours in the file `cleaner`. Both write it durably at the end of a pass. The active segment
-is cleaned by neither. Both look for work every 100 ms. Ours cleans only what is below a recovery point: the clock starts
-once there is one, which is otherwise up to a minute later.
+is cleaned by neither. Both look for work every 100 ms. Ours cleans only what is below a recovery point: the clock
+starts once there is one, which would otherwise be up to a minute later.
 """
 
 import os
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from benchmarks import frames
 from benchmarks.answers import Answers
@@ -55,7 +55,10 @@ CLEAN_TIMEOUT_SECONDS: Final = 300.0
 POLL_SECONDS: Final = 0.02
 LOG_SUFFIX: Final = ".log"
 BACKOFF_SETTING: Final = "log.cleaner.backoff.ms"
-SETTINGS: Final = {"log_cleaner_backoff_ms": BACKOFF_MS, "log_flush_offset_checkpoint_interval_ms": 1_000}  # of ours
+SETTINGS: Final[dict[str, Any]] = {
+    "log_cleaner_backoff_ms": BACKOFF_MS,
+    "log_flush_offset_checkpoint_interval_ms": 1_000,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +212,7 @@ class HeldByOurs(Held):
     def is_held_by_time_only(self, end: int) -> bool:
         """Our cleaner leaves alone what is not below a recorded recovery point, and so certainly on disk."""
         points = load_checkpoints(SystemDisk(SystemOffload()), str(self.folder.parent)) or {}
-        return any(f"{self.folder.name}" == str(key) and one.recovery.offset >= end for key, one in points.items())
+        return any(self.folder.name == str(key) and one.recovery.offset >= end for key, one in points.items())
 
     def is_clean(self, end: int) -> bool:
         with suppress(FileNotFoundError):

@@ -14,8 +14,9 @@ KEYS = st.binary(max_size=6) | st.binary(min_size=62, max_size=66)
 VALUES = st.none() | st.binary(max_size=6) | st.sampled_from([bytes(size) for size in (63, 64, 8191, 8192, 20_000)])
 TIMESTAMPS = st.integers(min_value=0, max_value=3) | st.sampled_from([64, 8192, 2**20, 2**34])
 HEADERS = st.just(()) | st.just((("name", b"value"),))
-PLAIN = st.builds(NewRecord, key=st.binary(max_size=63), value=VALUES, timestamp=st.integers(0, 8192), headers=st.just(()))
-BARE = st.builds(NewRecord, key=st.none() | KEYS, value=VALUES, timestamp=TIMESTAMPS, headers=st.just(()))
+NONE = st.just(())
+PLAIN = st.builds(NewRecord, key=st.binary(max_size=63), value=VALUES, timestamp=st.integers(0, 8192), headers=NONE)
+BARE = st.builds(NewRecord, key=st.none() | KEYS, value=VALUES, timestamp=TIMESTAMPS, headers=NONE)
 ANY = st.builds(NewRecord, key=st.none() | KEYS, value=VALUES, timestamp=TIMESTAMPS, headers=HEADERS)
 
 

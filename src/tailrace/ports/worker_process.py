@@ -75,7 +75,8 @@ class WorkerProcess:
     def _exchange(self, call: Call) -> object:
         """Send one call and wait for its result; in the thread."""
         large: list[pickle.PickleBuffer] = []
-        pickled = pickle.dumps(_apart(call), PROTOCOL, buffer_callback=large.append)  # before anything is sent: it may fail
+        # whole, before anything is sent: it may fail
+        pickled = pickle.dumps(_apart(call), PROTOCOL, buffer_callback=large.append)
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -121,16 +122,15 @@ class WorkerProcess:
 
 
 def _apart(call: Call) -> Call:
-    """The call with its large arguments as buffers, which are sent as they are instead of being copied into a pickle."""
+    """The call with its large arguments as buffers, which are sent as they are and not copied into the pickle."""
     method, arguments, named = call
-    apart = (
-        pickle.PickleBuffer(one) if isinstance(one, memoryview) or _is_large(one) else one for one in arguments
-    )
-    return method, tuple(apart), named
+    return method, tuple(map(_as_buffer, arguments)), named
 
 
-def _is_large(argument: object) -> bool:
-    return isinstance(argument, bytes) and len(argument) >= APART_BYTES
+def _as_buffer(argument: object) -> object:
+    if isinstance(argument, memoryview) or (isinstance(argument, bytes) and len(argument) >= APART_BYTES):
+        return pickle.PickleBuffer(argument)
+    return argument
 
 
 def _enlarge(pipe: Any) -> None:

@@ -233,9 +233,7 @@ def _whole_batches(data: bytes) -> Iterator[tuple[memoryview, BatchHeader]]:
         raise ValueError(f"{len(data) - position} bytes after the last whole batch of the slice")
 
 
-def _without(
-    header: BatchHeader, body: bytes, starts: list[int], deltas: Sequence[int], removed: int
-) -> bytearray:
+def _without(header: BatchHeader, body: bytes, starts: list[int], deltas: Sequence[int], removed: int) -> bytearray:
     """The batch without the removed records, which are bits by their offset delta."""
     stays = f"{removed | 1 << header.last_offset_delta + 1:b}"[:0:-1]  # a character for each delta, "0" if it stays
     kept = [index for index, delta in enumerate(deltas) if stays[delta] == "0"]
