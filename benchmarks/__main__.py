@@ -17,6 +17,7 @@ from rich.console import Console
 from benchmarks import kafka, ours, outcomes, tables
 from benchmarks.cases import Start
 from benchmarks.cases.bulk import bulk
+from benchmarks.cases.cleaner import cleaner
 from benchmarks.cases.dmqp import dmqp
 from benchmarks.cases.failover import failover
 from benchmarks.cases.footprint import door_footprint, footprint
@@ -27,6 +28,7 @@ from benchmarks.cases.many import many_partitions
 from benchmarks.cases.nearest import nearest
 from benchmarks.cases.queues import queues
 from benchmarks.cases.replicated import replicated
+from benchmarks.cases.restart import restart
 from benchmarks.cases.single import single
 from benchmarks.cases.spark import spark
 from benchmarks.cases.steady import steady
@@ -83,6 +85,8 @@ CLUSTER_CASES: Final[dict[str, Case]] = {  # these always start our brokers, wit
     "nearest": nearest,
     "tls": tls,
     "many": many_partitions,
+    "restart": restart,
+    "cleaner": cleaner,
     "doors": door_footprint,
     **door_cases("", in_broker),
     **door_cases("gateway-", at_gateway),

@@ -6,7 +6,7 @@ them. Topic names are short, so a compact length is always one byte.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from tailrace.records.header import LAYOUT, PREFIX, PREFIX_BYTES
@@ -16,7 +16,9 @@ SIZE_BYTES: Final = 4
 CORRELATION_AT: Final = 8  # from the start of the frame, including its size
 PRODUCE_TIMEOUT_MS: Final = 30_000
 ABORTED_BYTES: Final = 8 + 8 + 1  # of an aborted transaction in a Fetch response: producer id, first offset, no tags
+ENDS_TOLD_BYTES: Final = 4 + 2 + 8 + 8  # of a partition in a ListOffsets response
 CLIENT: Final = struct.pack(">h", 5) + b"bench"
+REQUEST_HEAD_BYTES: Final = 2 + 2 + 4 + len(CLIENT) + 1  # of a flexible request
 
 
 def text(value: str) -> bytes:
@@ -52,6 +54,11 @@ def produce(topic: str, batch: bytes | bytearray, *, acks: int, correlation: int
 def produce_error_at(topic: str) -> int:
     """The position, in a Produce response without its size, of the error code of the only partition."""
     return 4 + 1 + 1 + len(compact_text(topic)) + 1 + 4
+
+
+def produce_partition_at(topic: str) -> int:
+    """The position of the partition in a Produce request, from the start of the frame."""
+    return SIZE_BYTES + REQUEST_HEAD_BYTES + 1 + 2 + 4 + 1 + len(compact_text(topic)) + 1
 
 
 class FetchRequest:
@@ -130,5 +137,19 @@ def init_producer() -> bytes:
 
 def end_offset(topic: str, *, committed: bool = False) -> bytes:
     """The high watermark, or the last stable offset."""
+    return end_offsets(topic, [0], committed=committed)
+
+
+def end_offsets(topic: str, partitions: Sequence[int], *, committed: bool = False) -> bytes:
     latest = -1
-    return frame(2, 2, struct.pack(">ibi", -1, committed, 1) + text(topic) + struct.pack(">iiq", 1, 0, latest))
+    asked = b"".join(struct.pack(">iq", partition, latest) for partition in partitions)
+    topics = text(topic) + struct.pack(">i", len(partitions)) + asked
+    return frame(2, 2, struct.pack(">ibi", -1, committed, 1) + topics)
+
+
+def ends_told(answer: memoryview, topic: str) -> dict[int, tuple[int, int]]:
+    """The error code and the end offset of each partition."""
+    at = 4 + 4 + 4 + len(text(topic))
+    count = struct.unpack_from(">i", answer, at)[0]
+    told = struct.iter_unpack(">ihqq", answer[at + 4 : at + 4 + count * ENDS_TOLD_BYTES])
+    return {partition: (error, offset) for partition, error, _, offset in told}

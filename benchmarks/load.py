@@ -1,6 +1,6 @@
 """The load: requests encoded before the clock starts, sent through one raw socket, responses checked for errors.
 
-- bulk: the same 1 MB Produce request again and again, a few in flight;
+- bulk: the same 1 MB Produce request again and again, a few in flight, to one partition after the other;
 - single: Produce requests of one record each, all encoded ahead, many in flight; for an idempotent producer with the
   right sequences;
 - catch-up: Fetch from offset 0 to the end, one request after the other.
@@ -48,6 +48,7 @@ class Work:
     requests: int  # requests to send; for a catch-up, the end offset
     acks: int = 1
     in_flight: int = BULK_IN_FLIGHT
+    partitions: int = 1  # bulk: these take turns
     idempotent: bool = False
     committed: bool = False  # a catch-up reads committed records only
     floor: bool = False  # the server is the floor: its responses have no error code and no offsets
@@ -110,16 +111,18 @@ def prepare_single(connection: Connection, work: Work) -> Callable[[], Moved]:
 
 
 def prepare_bulk(connection: Connection, work: Work) -> Callable[[], Moved]:
-    """Send one large request again and again, changing only its correlation id."""
+    """Send one large request again and again, changing only its correlation id and its partition."""
     batch = random_batch(records=BULK_RECORDS, value_bytes=BULK_VALUE_BYTES)
     request = bytearray(frames.produce(work.topic, batch, acks=work.acks))
     answers = Answers(connection.socket, None if work.floor else frames.produce_error_at(work.topic))
+    partition_at = frames.produce_partition_at(work.topic)
 
     def run() -> Moved:
         deadline = time.perf_counter() + work.seconds_max
         sent = 0
         while sent < work.requests and time.perf_counter() < deadline:
             struct.pack_into(">i", request, frames.CORRELATION_AT, sent)
+            struct.pack_into(">i", request, partition_at, sent % work.partitions)
             connection.socket.sendall(request)
             sent += 1
             while sent - answers.taken >= work.in_flight:

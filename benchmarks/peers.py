@@ -4,7 +4,8 @@ queues beside those of RabbitMQ and NATS (see `queue_contests`).
 All servers stay up for the whole run. A short first round warms them up: Kafka's JIT compiler has seen every path
 before anything counts. Then, in three rounds, each contest runs against Kafka, ours without fsync (Kafka's default) and
 ours with `always`, in an order that rotates. Topics are new, and deleted afterwards. Ratios are of medians. Then follow
-three brokers of each, with three replicas (see `clusters`), and our Spark source against Spark's own (see `pipelines`).
+three brokers of each, with three replicas (see `clusters`), the cleaners of compacted topics (see `cleaner_contest`),
+and our Spark source against Spark's own (see `pipelines`).
 
 Ours with `always` gets acks=all: with acks=1 the response would not wait for the fsync.
 
@@ -27,6 +28,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks import (
+    cleaner_contest,
     clusters,
     contests,
     coordinated,
@@ -141,6 +143,9 @@ def run(names: list[str]) -> list[Outcome]:
         if clusters.NAME in names:
             task = progress.add_task("", total=None)
             found += clusters.compete(folder, lambda what: progress.update(task, description=what))
+        if cleaner_contest.NAME in names:
+            task = progress.add_task("", total=None)
+            found += cleaner_contest.compete(folder, lambda what: progress.update(task, description=what))
         if wanted := [name for name in names if name in queue_contests.PEERS]:
             task = progress.add_task("", total=None)
             found += queue_contests.compete(wanted, folder, lambda what: progress.update(task, description=what))
@@ -154,7 +159,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.peers", description="Compare our broker with Apache Kafka, RabbitMQ and NATS."
     )
-    every = [*ALONE, clusters.NAME, *queue_contests.PEERS, *spark_contests.CONTESTS]
+    every = [*ALONE, clusters.NAME, cleaner_contest.NAME, *queue_contests.PEERS, *spark_contests.CONTESTS]
     parser.add_argument("contests", nargs="*", help=f"run only these: {', '.join(every)}")
     parser.add_argument("--write", action="store_true", help="put what named contests measure into the files, too")
     given = parser.parse_args()

@@ -95,7 +95,7 @@ if TYPE_CHECKING:
 logger: Final = logging.getLogger(__name__)
 
 LED_WITHIN_S: Final = 3.0
-OPENED_WITHIN_S: Final = 1.0
+OPENED_WITHIN_S: Final = 0.5
 RECHECK_S: Final = 0.005
 
 

@@ -26,7 +26,8 @@ class Session(Protocol):
     def call(self, method: str, *arguments: object, **named: object) -> "asyncio.Future[Any]":
         """Call a method of the object; calls run in their order, each to its end, even when nobody waits any more.
 
-        Arguments and result are pickled. What the method raises is raised here, and `WorkerLost` when the process ends.
+        Arguments and result are pickled; a memoryview arrives as bytes. What the method raises is raised here, and
+        `WorkerLost` when the process ends.
         """
         ...
 

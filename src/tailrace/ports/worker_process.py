@@ -24,6 +24,8 @@ from tailrace.ports.worker_threads import WorkerThreads, complete
 
 PIPE_BYTES: Final = 1 << 20  # of each pipe's buffer, where the kernel allows it: fewer switches between the processes
 NICE: Final = 19
+PROTOCOL: Final = 5  # the first with buffers apart from the pickle
+APART_BYTES: Final = 1 << 16
 _START: Final = "import sys; sys.path[:] = sys.argv[1:]; from tailrace.ports.worker_process import work; work()"
 
 Call = tuple[str, tuple[object, ...], dict[str, object]]  # method, arguments, arguments by name
@@ -72,14 +74,19 @@ class WorkerProcess:
 
     def _exchange(self, call: Call) -> object:
         """Send one call and wait for its result; in the thread."""
-        pickled = pickle.dumps(call, pickle.HIGHEST_PROTOCOL)  # whole, before anything is sent: it may fail
+        large: list[pickle.PickleBuffer] = []
+        # whole, before anything is sent: it may fail
+        pickled = pickle.dumps(_apart(call), PROTOCOL, buffer_callback=large.append)
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
         try:
+            process.stdin.write(pickle.dumps([one.raw().nbytes for one in large]))
+            for one in large:
+                process.stdin.write(one)
             process.stdin.write(pickled)
             process.stdin.flush()
-            del pickled, call
+            del pickled, call, large
             result, error = pickle.load(process.stdout)
         except (EOFError, OSError, ValueError, pickle.UnpicklingError) as failure:
             self._end("the worker process has ended")
@@ -114,6 +121,18 @@ class WorkerProcess:
                 self._lost = f"{why}, exit code {self._process.wait()}"
 
 
+def _apart(call: Call) -> Call:
+    """The call with its large arguments as buffers, which are sent as they are and not copied into the pickle."""
+    method, arguments, named = call
+    return method, tuple(map(_as_buffer, arguments)), named
+
+
+def _as_buffer(argument: object) -> object:
+    if isinstance(argument, memoryview) or (isinstance(argument, bytes) and len(argument) >= APART_BYTES):
+        return pickle.PickleBuffer(argument)
+    return argument
+
+
 def _enlarge(pipe: Any) -> None:
     with suppress(OSError, AttributeError):  # refused beyond the user's limit; unknown outside Linux
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
@@ -143,7 +162,9 @@ def _serve(calls: BinaryIO, results: BinaryIO) -> None:
     except Exception as error:
         failed = error
     while True:
-        method, arguments, named = pickle.load(calls)
+        large = [calls.read(size) for size in pickle.load(calls)]
+        method, arguments, named = pickle.load(calls, buffers=large)
+        del large
         answer = outcome(subject, failed, method, arguments, named)
         del arguments, named
         results.write(answer)

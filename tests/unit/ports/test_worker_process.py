@@ -127,3 +127,14 @@ def test_large_bytes_pass_quickly() -> None:
         assert time.monotonic() - began < 5  # some 0.2 s on a free machine
 
     run(scenario)
+
+
+def test_large_arguments_and_views_of_buffers_arrive_as_bytes() -> None:
+    async def scenario(offload: SystemOffload) -> None:
+        session, large = offload.session(Counter, 0), os.urandom(3_000_000)
+        for argument in (large, memoryview(large)[5:-7], memoryview(b"small"), memoryview(b""), b""):
+            arrived = await session.call("echo", argument)
+            assert isinstance(arrived, bytes)
+            assert arrived == argument
+
+    run(scenario)

@@ -15,14 +15,14 @@ What stays:
 - every other control batch, and every batch that cannot be read; those are reported.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from tailrace.log.compaction.fillers import Fillers, is_filler
 from tailrace.log.compaction.key_map import KEY_BYTES, KeyMap
 from tailrace.log.compaction.offset_set import OffsetSet
-from tailrace.log.compaction.record_scan import Scan, scan
+from tailrace.log.compaction.record_scan import Scan, record_starts, scan, scan_plain
 from tailrace.log.compaction.rewriting import emptied, is_emptied, with_records
 from tailrace.log.state.aborted_index import Aborted
 from tailrace.model.faults import CorruptBatch, Fault
@@ -91,16 +91,15 @@ class Cleaner:
         return KEY_BYTES * (self._map.keys + more) + self._superseded.bytes + self._tombstones.bytes
 
     def _survey_batch(self, batch: memoryview, header: BatchHeader) -> None:
+        base = header.base_offset
         try:
             header, body = decompressed(batch)
-            found = scan(batch, header, body)
+            found = scan_plain(header, body) or scan(batch, header, body)
         except Fault as fault:
-            self._unread[header.base_offset] = str(fault)
+            self._unread[base] = str(fault)
             return
-        for offset in self._map.put(*_keyed(header, found)):
-            self._superseded.add(offset)
-        for delta in found.tombstones:
-            self._tombstones.add(header.base_offset + delta)
+        self._superseded.add(self._map.put(*_keyed(header, found)))
+        self._tombstones.add([base + delta for delta in found.tombstones])
 
     def clean(
         self,
@@ -169,7 +168,7 @@ class Cleaner:
     def _with_last_records(
         self, batch: memoryview, header: BatchHeader, done: "_Slice"
     ) -> memoryview | bytearray | None:
-        base, found, body = header.base_offset, None, b""
+        base = header.base_offset
         if self._surveyed_from <= base < self._surveyed_to:
             if (reason := self._unread.get(base)) is not None:
                 raise CorruptBatch(reason)
@@ -177,20 +176,26 @@ class Cleaner:
             if base < done.horizon:
                 last = min(header.last_offset, done.horizon - 1)
                 removed |= self._tombstones.between(base, last)
+            if self._is_all_or_nothing(header, removed, done):
+                return None if removed else batch
+            _, body = decompressed(batch)
+            if header.records == header.last_offset_delta + 1:  # the survey has read it, so it parses
+                starts, deltas = record_starts(header.records, body), range(header.records)
+                return _without(header, body, starts, deltas, removed)
+            found = scan(batch, header, body)
         else:
             _, body = decompressed(batch)
             found = scan(batch, header, body)
             removed = self._looked_up(header, found, done.horizon)
-        if not removed:
-            return batch
+            if self._is_all_or_nothing(header, removed, done):
+                return None if removed else batch
+        return _without(header, body, found.starts, found.deltas, removed)
+
+    @staticmethod
+    def _is_all_or_nothing(header: BatchHeader, removed: int, done: "_Slice") -> bool:
+        """Whether the batch goes as a whole, or stays as it is; counts the records that go."""
         done.removed_records += (count := removed.bit_count())
-        if count == header.records:
-            return None
-        if found is None:
-            _, body = decompressed(batch)
-            found = scan(batch, header, body)
-        kept = [index for index, delta in enumerate(found.deltas) if not removed >> delta & 1]
-        return with_records(header, body, [*found.starts, len(body)], kept)
+        return count in (0, header.records)
 
     def _looked_up(self, header: BatchHeader, found: Scan, horizon: int) -> int:
         """The records that go, as bits by their offset delta."""
@@ -241,9 +246,18 @@ def _whole_batches(data: bytes) -> Iterator[tuple[memoryview, BatchHeader]]:
         raise ValueError(f"{len(data) - position} bytes after the last whole batch of the slice")
 
 
-def _keyed(header: BatchHeader, found: Scan) -> tuple[list[bytes], list[int]]:
+def _without(header: BatchHeader, body: bytes, starts: list[int], deltas: Sequence[int], removed: int) -> bytearray:
+    """The batch without the removed records, which are bits by their offset delta."""
+    stays = f"{removed | 1 << header.last_offset_delta + 1:b}"[:0:-1]  # a character for each delta, "0" if it stays
+    kept = [index for index, delta in enumerate(deltas) if stays[delta] == "0"]
+    return with_records(header, body, [*starts, len(body)], kept)
+
+
+def _keyed(header: BatchHeader, found: Scan) -> tuple[list[bytes], Sequence[int]]:
     """The keys of the records that have one, and their offsets."""
     base = header.base_offset
+    if isinstance(found.deltas, range):  # of a plain batch: no record is missing, and all have keys
+        return found.keys, range(base, base + len(found.keys))  # type: ignore[return-value]
     if None not in found.keys:
         return found.keys, [base + delta for delta in found.deltas]  # type: ignore[return-value]
     keyed = [(key, base + delta) for key, delta in zip(found.keys, found.deltas, strict=True) if key is not None]

@@ -234,7 +234,7 @@ class _Cleaning:
             raise
 
 
-async def slices(segment: Segment, first: int = 0, before: int = ALL) -> AsyncIterator[tuple[bytes, int, int]]:
+async def slices(segment: Segment, first: int = 0, before: int = ALL) -> AsyncIterator[tuple[memoryview, int, int]]:
     """The batches from offset `first` on and below `before`, in slices, each with its first and its end offset."""
     position, wants = 0, COMPACTION_SLICE_BYTES
     if (indexes := await segment.load()) is not None and first > segment.base:
@@ -268,7 +268,7 @@ async def slices(segment: Segment, first: int = 0, before: int = ALL) -> AsyncIt
             wants = int.from_bytes(data[8:PREFIX_BYTES]) + PREFIX_BYTES
             continue
         if skipped < at:
-            yield data[skipped:at], base, end
+            yield memoryview(data)[skipped:at], base, end
         position, wants = position + at, COMPACTION_SLICE_BYTES
 
 

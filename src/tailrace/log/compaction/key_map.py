@@ -9,12 +9,16 @@ cannot be found at a place where none begins, as it would have to match 128 bits
 from collections.abc import Iterable
 from hashlib import blake2b
 from itertools import repeat
+from struct import Struct
 from typing import Final
 
 DIGEST_BYTES: Final = 16
 OFFSET_BYTES: Final = 8
 KEY_BYTES: Final = 32  # a digest, an offset, and the slack of a bytearray
 BUCKETS: Final = 1 << 16
+_OFFSET: Final = Struct(">Q")
+_read_offset: Final = _OFFSET.unpack_from
+_write_offset: Final = _OFFSET.pack_into
 
 
 class KeyMap:
@@ -25,17 +29,17 @@ class KeyMap:
 
     def put(self, keys: list[bytes], offsets: Iterable[int]) -> list[int]:
         """Set the offset of each key, which rise; returns the offsets that are no longer the last of their key."""
-        buckets, superseded, added = self._buckets, [], 0
+        buckets, added = self._buckets, 0
+        superseded: list[int] = []
         digests, places = self._digests(keys)
-        for digest, place, offset in zip(digests, places, offsets, strict=True):
-            bucket = buckets[place]
+        for digest, bucket, offset in zip(digests, map(buckets.__getitem__, places), offsets, strict=True):
             at = bucket.find(digest) + DIGEST_BYTES
             if at < DIGEST_BYTES:
                 bucket += digest + offset.to_bytes(OFFSET_BYTES)
                 added += 1
             else:
-                superseded.append(int.from_bytes(bucket[at : at + OFFSET_BYTES]))
-                bucket[at : at + OFFSET_BYTES] = offset.to_bytes(OFFSET_BYTES)
+                superseded += _read_offset(bucket, at)
+                _write_offset(bucket, at, offset)
         self.keys += added
         return superseded
 

@@ -1,10 +1,12 @@
 """A set of offsets, as bits in chunks: an eighth of a byte for each offset of a chunk that has any."""
 
+from collections.abc import Iterable
 from typing import Final
 
 CHUNK_SHIFT: Final = 13
 CHUNK_BYTES: Final = 1 << CHUNK_SHIFT - 3
 _MASK: Final = (1 << CHUNK_SHIFT) - 1
+_BYTE_MASK: Final = CHUNK_BYTES - 1
 _NONE: Final = bytes(CHUNK_BYTES)
 
 
@@ -16,11 +18,14 @@ class OffsetSet:
     def bytes(self) -> int:
         return len(self._chunks) * (CHUNK_BYTES + 128)
 
-    def add(self, offset: int) -> None:
-        chunk = self._chunks.get(offset >> CHUNK_SHIFT)
-        if chunk is None:
-            chunk = self._chunks[offset >> CHUNK_SHIFT] = bytearray(CHUNK_BYTES)
-        chunk[(offset & _MASK) >> 3] |= 1 << (offset & 7)
+    def add(self, offsets: Iterable[int]) -> None:
+        chunks = self._chunks
+        for offset in offsets:
+            try:
+                chunk = chunks[offset >> CHUNK_SHIFT]
+            except KeyError:
+                chunk = chunks[offset >> CHUNK_SHIFT] = bytearray(CHUNK_BYTES)
+            chunk[offset >> 3 & _BYTE_MASK] |= 1 << (offset & 7)
 
     def between(self, first: int, last: int) -> int:
         """The offsets from `first` to `last` as bits, `first` the lowest one."""

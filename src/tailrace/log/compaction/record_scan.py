@@ -2,6 +2,9 @@
 
 It refuses what `records.opened` refuses: a batch that does not parse stays as it is. Values are not copied, and varints
 of up to three bytes are read in place: a worker spends most of its time here.
+
+Most batches are *plain*: no record is missing, none has headers, all have short keys. `scan_plain` reads only such
+batches, in less time, and not where records begin; it leaves any other to `scan`.
 """
 
 from collections.abc import Sequence
@@ -13,6 +16,9 @@ from tailrace.records.opened import TIMESTAMP_END, open_batch, read_headers
 from tailrace.records.varints import read_varint
 
 TIMESTAMP_FAR: Final = 2**62  # so far from zero, a difference may leave 64 bits; the slow reader checks that
+
+
+PLAIN_MAX_RECORDS: Final = 8192  # the offset delta of the last one has two bytes
 
 
 class Scan(NamedTuple):
@@ -31,6 +37,93 @@ def scan(batch: memoryview, header: BatchHeader, body: bytes) -> Scan:
     except IndexError:
         raise CorruptBatch("the last record of the batch is truncated") from None
     return found
+
+
+def scan_plain(header: BatchHeader, body: bytes) -> Scan | None:
+    """The same without `starts`; None if the batch is not plain."""
+    dense = header.records == header.last_offset_delta + 1 <= PLAIN_MAX_RECORDS
+    if not dense or not -TIMESTAMP_FAR < header.base_timestamp < TIMESTAMP_FAR:
+        return None
+    try:
+        return _scan_plain(header.records, body)
+    except IndexError:
+        return None
+
+
+def _scan_plain(records: int, body: bytes) -> Scan | None:
+    """Whether fields end where their record does is checked once for each record, and where records end once for all.
+
+    All lengths are positive here, so a record that were too long could not be followed by the end of the batch.
+    """
+    keys: list[bytes | None] = []
+    tombstones: list[int] = []
+    add_key, position = keys.append, 0
+    for delta in range(records):
+        size = body[position]
+        if size < 0x80:
+            position += 1
+        elif (more := body[position + 1]) < 0x80:
+            size, position = size & 0x7F | more << 7, position + 2
+        else:
+            size, position = size & 0x7F | (more & 0x7F) << 7 | body[position + 2] << 14, position + 3
+        if size & 1 or size >= 0x200000:
+            return None
+        end = position + (size >> 1) - 1  # where the number of headers must be, a zero
+        position += 1  # the record's attributes
+        if body[position] < 0x80:  # the timestamp
+            position += 1
+        elif body[position + 1] < 0x80:
+            position += 2
+        elif body[position + 2] < 0x80:
+            position += 3
+        else:
+            return None
+        if delta < 0x40:
+            if body[position] != delta << 1:
+                return None
+            position += 1
+        else:
+            if body[position] != delta << 1 & 0x7F | 0x80 or body[position + 1] != delta >> 6:
+                return None
+            position += 2
+        size = body[position]
+        if size & 0x81:  # no key, or a long one
+            return None
+        position += 1
+        add_key(body[position : (position := position + (size >> 1))])
+        size = body[position]
+        if size < 0x80:
+            position += 1
+        elif (more := body[position + 1]) < 0x80:
+            size, position = size & 0x7F | more << 7, position + 2
+        else:
+            size, position = size & 0x7F | (more & 0x7F) << 7 | body[position + 2] << 14, position + 3
+        if size & 1:
+            if size != 1:
+                return None
+            tombstones.append(delta)
+        else:
+            position += size >> 1
+        if position != end or body[end]:
+            return None
+        position += 1
+    return Scan(keys, range(records), [], tombstones) if position == len(body) else None
+
+
+def record_starts(records: int, body: bytes) -> list[int]:
+    """Where the records begin, in a batch that parses."""
+    starts, position = [], 0
+    for _ in range(records):
+        starts.append(position)
+        size = body[position]
+        if size < 0x80:
+            position += 1 + (size >> 1)
+        elif (more := body[position + 1]) < 0x80:
+            position += 2 + ((size & 0x7F | more << 7) >> 1)
+        else:
+            size, position = read_varint(body, position)
+            position += size
+    return starts
 
 
 def _scan(header: BatchHeader, body: bytes, found: Scan) -> None:

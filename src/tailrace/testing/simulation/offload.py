@@ -84,7 +84,8 @@ class SimSession:
             future.set_exception(WorkerLost(self._lost))
             return future
         try:
-            pickled = pickle.dumps((method, arguments, named))
+            passed = tuple(bytes(one) if isinstance(one, memoryview) else one for one in arguments)
+            pickled = pickle.dumps((method, passed, named))
         except Exception as error:
             future.set_exception(error)
             return future
