@@ -4,13 +4,17 @@ import importlib.util
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from tailrace.client.offsets import LATEST, offsets_at
+from tailrace.pipeline.kafka.cluster import Cluster as Pipeline
 from tailrace.testing import Broker, Cluster
 
 FOLDER = Path(__file__).parents[4] / "compat" / "http-queue"
@@ -103,14 +107,46 @@ def test_the_system_test(tmp_path: Path, victim: int | None) -> None:
             with ThreadPoolExecutor() as pool:
                 work = pool.submit(run, part, addresses, tmp_path)
                 if victim is not None:
-                    wait([work], 15.0)
-                    assert not work.done(), "the broker was to die half way"
+                    wait_until_half_way(part, cluster.bootstrap, tmp_path, work)
                     cluster.kill(victim)
                 work.result()
             if victim is not None and part == "p":
                 cluster.restart(victim)
         for counts in counted(tmp_path):
             assert counts == SHARES
+
+
+@pytest.mark.long
+def test_the_system_test_with_producers_and_consumers_on_different_brokers(tmp_path: Path) -> None:
+    with Cluster(3, http_port=0, fsync="never", proxied=False) as cluster:
+        first, second, third = cluster.endpoints("http").split(",")
+        run("p", f"{first},{second}", tmp_path)
+        run("c", third, tmp_path)
+        assert counted(tmp_path) == [SHARES] * 3
+
+
+def wait_until_half_way(part: str, bootstrap: str, where: Path, work: "Future[str]") -> None:
+    """Return when half of the messages are written, or read by all consumers together."""
+    half = sum(SHARES.values()) // 2
+    until(lambda: work.done() or (written(bootstrap) > half if part == "p" else read(where) > 3 * half))
+    assert not work.done(), "this was to be half way"
+
+
+def written(bootstrap: str) -> int:
+    with Pipeline(bootstrap) as cluster:
+        there = cluster.partitions([name for name in cluster.names() if name in SHARES])
+        return sum(cluster.run(offsets_at(cluster.core, dict.fromkeys(there, LATEST))).values())
+
+
+def read(where: Path) -> int:
+    return sum(file.read_text().count("\n") for file in where.glob("Consumer_*.txt"))
+
+
+def until(condition: Callable[[], bool], within_s: float = 600.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "not within the time"
+        time.sleep(0.1)
 
 
 def test_the_scripts_say_what_is_missing() -> None:
