@@ -146,7 +146,7 @@ def until(condition: Callable[[], bool], within_s: float = 600.0) -> None:
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, "not within the time"
-        time.sleep(0.1)
+        time.sleep(0.05)
 
 
 def test_the_scripts_say_what_is_missing() -> None:
