@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from tests.unit.doors.http.test_http_queue_libraries import until
+
 TIMEOUT_S = 120.0
 
 
@@ -71,6 +73,30 @@ def run_sink(bootstrap: str, dsn: str, *more: str, **variables: str) -> tuple[in
         env={**os.environ, **variables},
     )  # fmt: skip
     return done.returncode, done.stderr
+
+
+@contextmanager
+def following(words: list[str]) -> Iterator["subprocess.Popen[bytes]"]:
+    """A sink at work, which is killed at the end."""
+    sink = subprocess.Popen(words)
+    try:
+        yield sink
+    finally:
+        sink.kill()
+        sink.wait()
+
+
+@contextmanager
+def killed_in_a_transaction(words: list[str], queue: str) -> Iterator[None]:
+    """Kill a sink at the end that is about to insert messages."""
+    import psycopg
+
+    with psycopg.connect(queue) as connection:
+        connection.execute("LOCK TABLE message IN SHARE MODE")
+        with following(words):
+            yield
+            waiting = "SELECT 1 FROM pg_locks WHERE relation = 'message'::regclass AND NOT granted"
+            until(lambda: bool(rows(queue, waiting)))
 
 
 TABLES: Sequence[str] = ("topic", "broker", "producer", "consumer", "message")

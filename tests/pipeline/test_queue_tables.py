@@ -1,7 +1,6 @@
 """The HTTP queue as tables of a real PostgreSQL, filled by the command; no Spark."""
 
 import json
-import subprocess
 import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from tailrace.testing import Broker
-from tests.pipeline.queue_tables import command, contents, fill, own_database, rows, run_sink
+from tests.pipeline.queue_tables import command, contents, fill, killed_in_a_transaction, own_database, rows, run_sink
 from tests.unit.doors.http.test_http_queue_libraries import load, run, until
 
 PAYLOADS = ["plain", "ünï", "", "zero \0", "a\nb\tc\\d"]
@@ -72,8 +71,6 @@ def test_the_system_test_in_small(dsn: str, door: Broker, tmp_path: Path) -> Non
 
 
 def test_a_sink_that_is_killed_in_a_transaction_goes_on(queue: str, door: Broker) -> None:
-    import psycopg
-
     producers, _ = libraries()
     producer = producers.MyProducer(["t"], door.endpoints["http"])
     for number in range(20):
@@ -81,15 +78,8 @@ def test_a_sink_that_is_killed_in_a_transaction_goes_on(queue: str, door: Broker
     assert fill(door.bootstrap, queue).messages == 20
     for number in range(20, 50):
         producer.Enqueue("t", f"m{number}")
-    with psycopg.connect(queue) as connection:
-        connection.execute("LOCK TABLE message IN SHARE MODE")
-        sink = subprocess.Popen(command(door.bootstrap, queue, "--available-now"))
-        try:
-            waiting = "SELECT 1 FROM pg_locks WHERE relation = 'message'::regclass AND NOT granted"
-            until(lambda: bool(rows(queue, waiting)))
-        finally:
-            sink.kill()
-            sink.wait()
+    with killed_in_a_transaction(command(door.bootstrap, queue, "--available-now"), queue):
+        pass
     assert rows(queue, "SELECT count(*) FROM message") == [(20,)]
     assert fill(door.bootstrap, queue).messages == 30
     found = rows(queue, 'SELECT message, number, "offset" FROM message ORDER BY number')

@@ -91,9 +91,8 @@ def _write_queue(
 def _demand_given(options: dict[str, str]) -> None:
     missing = [name for name, value in options.items() if not value]
     if missing:
-        raise Misused(
-            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: give them, or --queue-tables."
-        )
+        are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
+        raise Misused(f"{', '.join(missing)} {are} missing: give {them}, or --queue-tables.")
 
 
 def _demand_absent(options: dict[str, str]) -> None:
