@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tailrace.client.admin import delete_topics
+from tailrace.model.ids import PartitionName
 from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.postgres.queue.reading import Message, QueueReader
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
 from tests.pipeline.queue_tables import command, execute, fill, named, own_database, rows, run_sink
@@ -118,6 +120,26 @@ def test_a_topic_that_is_made_again(broker: Broker, cluster: Cluster, queue: str
     )
     assert found == [("old",), ("same",), ("new",), ("same",)]
     assert rows(queue, f"SELECT count(*) FROM topic WHERE name = '{topic}' AND deleted_at IS NULL") == [(0,)]
+
+
+def test_a_topic_that_is_made_again_while_it_is_read(
+    broker: Broker, cluster: Cluster, queue: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_topic(cluster, topic)
+    write(cluster, topic, [NewRecord(b"old")])
+    read = QueueReader.messages
+
+    def read_late(reader: QueueReader, place: PartitionName, offset: int) -> tuple[list[Message], int]:
+        monkeypatch.undo()
+        cluster.run(delete_topics(cluster.core, [topic]))
+        make_topic(cluster, topic)
+        write(cluster, topic, [NewRecord(b"new")])
+        return read(reader, place, offset)
+
+    monkeypatch.setattr(QueueReader, "messages", read_late)
+    assert fill(broker.bootstrap, queue, topic).messages == 1
+    sql = f"SELECT t.deleted_at IS NULL, message FROM topic t LEFT JOIN message ON topic_id = id WHERE name = '{topic}'"
+    assert sorted(rows(queue, sql), key=str) == [(False, None), (True, "new")]
 
 
 def test_messages_that_are_deleted_before_they_are_read(

@@ -89,11 +89,23 @@ class QueueReader:
         return Survey(core.map.cluster_id, brokers, topics)
 
     def begins(self, places: Collection[PartitionName]) -> dict[PartitionName, int]:
-        return self._cluster.run(offsets_at(self._cluster.core, dict.fromkeys(places, EARLIEST)))
+        """The first offsets; TopicGone if a topic is."""
+        return self._offsets(places, EARLIEST, committed=False)
 
     def ends(self, places: Collection[PartitionName], *, committed: bool = True) -> dict[PartitionName, int]:
-        found = offsets_at(self._cluster.core, dict.fromkeys(places, LATEST), committed=committed)
-        return self._cluster.run(found)
+        """The offsets after the last ones; TopicGone if a topic is."""
+        return self._offsets(places, LATEST, committed=committed)
+
+    def _offsets(self, places: Collection[PartitionName], at: int, *, committed: bool) -> dict[PartitionName, int]:
+        async def look() -> dict[PartitionName, int]:
+            try:
+                return await offsets_at(self._cluster.core, dict.fromkeys(places, at), committed=committed)
+            except Refused as refused:
+                if refused.error in UNKNOWN:
+                    raise TopicGone from None
+                raise
+
+        return self._cluster.run(look())
 
     def last_seen(self) -> list[Seen]:
         return self._cluster.run(self._last_seen.read())
@@ -141,20 +153,17 @@ class QueueReader:
         except Fault as fault:
             raise PipelineFailed(f"cannot read {place} from offset {offset} on: {fault}") from None
 
-    def is_still(self, topics: Sequence[Topic]) -> bool:
-        """Whether none of these topics was deleted, or deleted and made again, since it was surveyed."""
+    def demand_unchanged(self, topics: Sequence[Topic]) -> None:
+        """TopicGone if one of these topics was deleted, or deleted and made again, since it was surveyed."""
         core = self._cluster.core
-        if not topics:
-            return True
 
-        async def ask() -> bool:
-            there = {one.name: one for one in (await core.refresh([one.name for one in topics])).topics}
-            return all(
-                there[one.name].error_code not in UNKNOWN and show_id(there[one.name].topic_id) == one.id
-                for one in topics
-            )
+        async def ask() -> dict[str, str]:
+            found = (await core.refresh([one.name for one in topics])).topics
+            return {one.name or "": show_id(one.topic_id) for one in found if one.error_code not in UNKNOWN}
 
-        return self._cluster.run(core.retry("look up topics", ask))
+        ids = self._cluster.run(core.retry("look up topics", ask))
+        if any(ids.get(one.name) != one.id for one in topics):
+            raise TopicGone
 
     def positions(self, consumer: int, places: Sequence[PartitionName]) -> Iterator[tuple[PartitionName, "Position"]]:
         """Where a consumer is; nothing about partitions that it has not begun with."""

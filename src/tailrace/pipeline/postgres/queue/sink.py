@@ -2,7 +2,7 @@
 
 Order matters twice. Registrations are read after the messages that are written next, and after last-seen times: so the
 producer of a message, and whoever was seen, is in its table. And a topic's id is looked up after its messages were
-read: if it has changed, they may be another topic's, and are read again.
+read: if it has changed, they may be another topic's, and the round is run again.
 """
 
 import time
@@ -19,6 +19,8 @@ from tailrace.pipeline.postgres.queue.reading import OutOfRange, QueueReader, Su
 
 WRITTEN_MAX_BYTES: Final = 4 * MiB  # payloads in one transaction, and a piece more
 WRITTEN_MAX_MESSAGES: Final = 50_000
+ROUND_ATTEMPTS: Final = 10
+ROUND_PAUSE_S: Final = 0.5
 ALL_SIZES_EVERY_S: Final = 60.0  # the others are written when their consumer was seen, or its topic has grown
 
 OnProgress = Callable[[int, int], None]  # offsets that were read in this round, and how many there are to read
@@ -61,11 +63,23 @@ class QueueSink:
             self._database.demand_same(survey.topics[REGISTRATIONS.topic])
 
     def run_round(self) -> None:
+        """Again if a topic is deleted meanwhile: the next survey does not have it."""
+        for left in reversed(range(ROUND_ATTEMPTS)):
+            try:
+                self._run_round()
+            except TopicGone:
+                if not left:
+                    raise NoSuchTopic("topics are deleted all the time: what is in them cannot be read") from None
+                time.sleep(ROUND_PAUSE_S)
+            else:
+                return
+
+    def _run_round(self) -> None:
         survey = self._reader.survey()
         self._database.write_topics(survey.queue_topics())
         self._register(survey)
         self._copy(survey)
-        self._observe(survey)
+        self._observe()
         self.worked_at = time.monotonic()
 
     # Registrations
@@ -78,7 +92,7 @@ class QueueSink:
         place = (topic.id, REGISTRATIONS.partition)
         try:
             found, end = self._reader.registrations(REGISTRATIONS, self._next[place])
-        except (OutOfRange, TopicGone):
+        except OutOfRange:
             raise PipelineFailed(f"{topic.name} does not have offset {self._next[place]} any more") from None
         if end != self._next[place]:
             self._database.write_registrations(topic, found, end)
@@ -136,9 +150,8 @@ class QueueSink:
         """The next piece; None if there is nothing more."""
         try:
             messages, end = self._reader.messages(place, at)
-        except TopicGone:
-            return None
         except OutOfRange:
+            self._reader.demand_unchanged([topic])
             begin = self._reader.begins([place])[place]
             if begin <= at:
                 raise PipelineFailed(
@@ -153,19 +166,19 @@ class QueueSink:
             return
         self._register(survey)
         topics = {one.topic.name: one.topic for one in pieces}
-        if not self._reader.is_still(list(topics.values())):
-            return  # the next round reads what is there then
+        self._reader.demand_unchanged(list(topics.values()))
         self.messages += self._database.write_messages(pieces)
         self.worked_at = time.monotonic()
         self._next |= {(one.topic.id, one.place.partition): one.end for one in pieces}
         self._grown |= dict.fromkeys(topics)
         if time.monotonic() - self._observed_at >= self._observe_every_s:
-            self._observe(survey)
+            self._observe()
 
     # Who was seen
 
-    def _observe(self, survey: Survey) -> None:
+    def _observe(self) -> None:
         self._observed_at = time.monotonic()
+        survey = self._reader.survey()
         news = [one for one in self._reader.last_seen() if self._seen.get((one.kind, one.id)) != one.at_ms]
         self._register(survey)
         self._database.see_brokers(survey.brokers, self._reader.now_ms(), _times(news, "broker"))
