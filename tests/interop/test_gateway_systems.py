@@ -19,7 +19,9 @@ from tests.interop.doors import gateway
 from tests.interop.message_queue_stub import Stubs
 from tests.interop.test_message_queue_stub import BATCH, Client, keyed
 from tests.interop.test_message_queue_stub import stubs as stubs
-from tests.unit.doors.http.test_http_queue_libraries import SHARES, counted, run
+from tests.pipeline.postgres_server import dsn as dsn
+from tests.pipeline.queue_tables import fill, own_database, rows
+from tests.unit.doors.http.test_http_queue_libraries import SHARES, counted, load, run
 
 pytestmark = [
     pytest.mark.foreign,
@@ -36,7 +38,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("gateway")
     if request.param == "tailrace":
         with Broker(fsync="never") as broker, gateway(broker.bootstrap, folder) as endpoints:
-            yield Served(endpoints, folder)
+            yield Served(broker.bootstrap, endpoints, folder)
         return
     try:
         kafka.jars()
@@ -46,13 +48,14 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         kafka.serving(tmp_path_factory.mktemp("kafka")) as server,
         gateway(f"{server.host}:{server.port}", folder) as endpoints,
     ):
-        yield Served(endpoints, folder)
+        yield Served(f"{server.host}:{server.port}", endpoints, folder)
 
 
 class Served:
-    """A gateway with all doors."""
+    """A gateway with all doors, in front of brokers."""
 
-    def __init__(self, endpoints: Mapping[str, str], folder: Path) -> None:
+    def __init__(self, bootstrap: str, endpoints: Mapping[str, str], folder: Path) -> None:
+        self.bootstrap = bootstrap
         self.endpoints = endpoints
         self._certificate = str(folder / "dmqp-certificate.pem")
 
@@ -121,6 +124,24 @@ def test_the_system_test_of_the_http_queue_in_small(served: Served, tmp_path: Pa
     run("p", served.endpoints["http"], tmp_path, "--lines", "8")
     run("c", served.endpoints["http"], tmp_path, "--lines", "8")
     assert [sum(counts.values()) for counts in counted(tmp_path)] == [40, 40, 40]
+
+
+def test_the_http_queue_as_tables(served: Served, dsn: str) -> None:
+    pytest.importorskip("psycopg")
+    address = served.endpoints["http"]
+    producer = load("producer_client").MyProducer(["tabled"], address)
+    consumer = load("consumer_client").MyConsumer(["tabled"], address)
+    with own_database(dsn) as queue:
+        for number in range(10):
+            producer.Enqueue("tabled", f"m{number}")
+        for taken in range(0, 10, 5):
+            found = [consumer.Dequeue("tabled") for _ in range(5)]
+            assert sorted(found) == [f"m{number}" for number in range(taken, taken + 5)]
+            fill(served.bootstrap, queue)
+            sizes = "SELECT size FROM consumer WHERE topic = 'tabled'"
+            assert rows(queue, sizes) == [(5 - taken,)] == [(consumer.Size("tabled"),)]
+        sent = "SELECT message FROM message JOIN producer ON id = producer_id WHERE message.topic = 'tabled'"
+        assert sorted(rows(queue, sent)) == [(f"m{number}",) for number in range(10)]
 
 
 @pytest.mark.long

@@ -120,6 +120,10 @@ MISTAKES = [
     ([*SINK, "--topics", "nowhere", "--checkpoint", "c"], 1, "there is no topic nowhere at"),
     ([*SINK, "--topics", "{topic}", "--checkpoint", "taken/diary"], 1, "--checkpoint taken/diary is a file"),
     ([*SINK, "--topics", "{topic}", "--checkpoint", "c"], 1, "no PostgreSQL by --dsn"),
+    ([*SINK, "--topics", "{topic}"], 2, "--checkpoint is missing: give it, or --queue-tables"),
+    ([*SINK, "--queue-tables"], 2, "--table does not go together with --queue-tables"),
+    (["sink", "postgres", "--queue-tables", "--dsn", "host=127.0.0.1 port=1"], 1, "no PostgreSQL by --dsn"),
+    (["sink", "postgres", "--queue-tables", "--dsn", "so"], 1, "--dsn cannot be read: missing"),
 ]  # fmt: skip
 
 

@@ -109,6 +109,16 @@ def check_postgres(
     demand_database(dsn)
 
 
+def check_queue_tables(bootstrap: str, *, topics: Sequence[str], dsn: str, options: Mapping[str, str]) -> None:
+    from tailrace.pipeline.postgres.connection_check import demand_database, demand_psycopg
+
+    check_topics(access_of(bootstrap, options), topics)
+    demand_psycopg()
+    from tailrace.pipeline.postgres.queue.job import queue_dsn
+
+    demand_database(queue_dsn(dsn))
+
+
 def check_topics(access: Access, topics: Sequence[str]) -> dict[str, int]:
     """That a broker answers, and that all topics exist; how many partitions they have."""
     with Cluster(access.bootstrap, access.security, timeout_s=ANSWER_TIMEOUT_S) as cluster:

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from tailrace.pipeline.json_rows import parse_json
     from tailrace.pipeline.jvm.session import session
     from tailrace.pipeline.postgres.job import to_postgres
+    from tailrace.pipeline.postgres.queue.job import queue_to_postgres
     from tailrace.pipeline.replaying.job import replay
     from tailrace.pipeline.upkeep.compact import compact
     from tailrace.pipeline.upkeep.vacuum import vacuum
 
 __all__ = [
-    "analyze", "archive", "audit", "compact", "history", "init", "parse_json", "register", "replay", "session",
-    "to_postgres", "vacuum",
+    "analyze", "archive", "audit", "compact", "history", "init", "parse_json", "queue_to_postgres", "register",
+    "replay", "session", "to_postgres", "vacuum",
 ]  # fmt: skip
 
 _HOMES: Final = MappingProxyType(  # name to the module that defines it
@@ -39,6 +40,7 @@ _HOMES: Final = MappingProxyType(  # name to the module that defines it
         "history": "histories.reading",
         "init": "declarative_project",
         "parse_json": "json_rows",
+        "queue_to_postgres": "postgres.queue.job",
         "register": "data_source",
         "replay": "replaying.job",
         "session": "jvm.session",

@@ -8,6 +8,7 @@ from tailrace.cli.client.client_config import Brokers, ClientConfig, brokers, cl
 from tailrace.cli.client.kafka_client import Json
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table, progress, say
+from tailrace.cli.pipeline.postgres_sink import postgres, topic_names
 from tailrace.cli.pipeline.project import init
 from tailrace.cli.pipeline.spark import Master, Verbose, failing, running, watching
 from tailrace.cli.pipeline.upkeep import History, compact, vacuum
@@ -25,6 +26,7 @@ WRONG_CODE: Final = 1
 
 for elsewhere in (compact, init, vacuum):
     commands.command(cls=Command)(elsewhere)
+sinks.command(cls=Command)(postgres)
 
 
 @commands.command(cls=Command)
@@ -53,7 +55,7 @@ def archive(
     from tailrace.cli.pipeline_checks import check_archive, check_spark
 
     options = client_options(client_config)
-    cluster, names = brokers(bootstrap, options), _names(topics)
+    cluster, names = brokers(bootstrap, options), topic_names(topics)
     with failing():
         check_spark(master)
         check_archive(cluster, to, topics=names, pattern=pattern, options=options)
@@ -195,47 +197,6 @@ def analyze(
             print_json({"title": answer.title, "rows": [list(map(str, row)) for row in answer.rows]})
         elif answer.rows:
             print_table(answer.columns, answer.rows, title=answer.title)
-
-
-@sinks.command(cls=Command)
-def postgres(
-    topics: Annotated[str, typer.Option("--topics", metavar="T[,T…]", help="Topics to write.")],
-    dsn: Annotated[str, typer.Option("--dsn", envvar="TAILRACE_POSTGRES", help="As libpq takes it.")],
-    table: Annotated[str, typer.Option("--table", help="Made if it is not there.")],
-    checkpoint: Annotated[str, typer.Option("--checkpoint", metavar="DIR", help="Where Spark notes how far it is.")],
-    schema: Annotated[str, typer.Option("--schema", metavar="DDL", help="Fields of JSON values as columns.")] = "",
-    available_now: Annotated[bool, typer.Option("--available-now", help="End with what is there now.")] = False,
-    bootstrap: Brokers = "",
-    client_config: ClientConfig = "",
-    master: Master = "local[*]",
-    verbose: Verbose = False,
-) -> None:
-    """Write topics into a PostgreSQL table, each record exactly once, until Ctrl-C.
-
-    \b
-    Examples:
-      tailrace pipeline sink postgres --topics orders --dsn "host=db dbname=shop" --table orders --checkpoint ./orders
-        --schema "customer string, total int"
-    """
-    from tailrace.cli.pipeline_checks import check_postgres, check_spark
-
-    options = client_options(client_config)
-    cluster = brokers(bootstrap, options)
-    with failing():
-        check_spark(master)
-        check_postgres(cluster, topics=_names(topics), dsn=dsn, checkpoint=checkpoint, options=options)
-        with running(master, verbose=verbose) as spark, watching(spark, "writing"):
-            from tailrace.pipeline.postgres.job import to_postgres
-
-            to_postgres(
-                spark, cluster, topics=topics, dsn=dsn, table=table, checkpoint=checkpoint, schema=schema,
-                available_now=available_now, options=options,
-            )  # fmt: skip
-
-
-def _names(topics: str) -> list[str]:
-    """Of topics with commas between them."""
-    return [name.strip() for name in topics.split(",") if name.strip()]
 
 
 def _show(found: "Audit") -> None:

@@ -1,4 +1,4 @@
-"""A check that the database can be reached, made before Spark is started."""
+"""Checks that psycopg is there and that the database can be reached, made before anything is started."""
 
 from importlib.util import find_spec
 from typing import Final
@@ -8,10 +8,14 @@ from tailrace.pipeline.failure import PipelineFailed
 CONNECT_TIMEOUT_S: Final = 10
 
 
-def demand_database(dsn: str) -> None:
-    """Raise `PipelineFailed` when psycopg is not installed, or when connecting to the database fails."""
+def demand_psycopg() -> None:
     if find_spec("psycopg") is None:
         raise PipelineFailed("this sink needs psycopg, which is not installed: pip install 'tailrace[postgres]'")
+
+
+def demand_database(dsn: str) -> None:
+    """Raise `PipelineFailed` when psycopg is not installed, or when connecting to the database fails."""
+    demand_psycopg()
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
@@ -20,4 +24,5 @@ def demand_database(dsn: str) -> None:
         psycopg.connect(dsn, **waits).close()
     except psycopg.Error as error:
         why = " ".join(str(error).split()).rstrip(".?")
-        raise PipelineFailed(f"no PostgreSQL by --dsn (or TAILRACE_POSTGRES): {why}") from None
+        hint = "; `createdb` makes one" if "database" in why and "does not exist" in why else ""
+        raise PipelineFailed(f"no PostgreSQL by --dsn (or TAILRACE_POSTGRES): {why}{hint}") from None

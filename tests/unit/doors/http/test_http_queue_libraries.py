@@ -4,17 +4,23 @@ import importlib.util
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from tailrace.client.offsets import LATEST, offsets_at
+from tailrace.pipeline.kafka.cluster import Cluster as Pipeline
 from tailrace.testing import Broker, Cluster
 
 FOLDER = Path(__file__).parents[4] / "compat" / "http-queue"
+PRODUCERS, CONSUMERS, LINES = 5, 3, 993
 SHARES = {"T-1": 1821, "T-2": 2317, "T-3": 827}
+SYSTEM_TEST_S = 3000  # on a machine that has much else to do
 
 
 def load(name: str) -> ModuleType:
@@ -29,7 +35,7 @@ def load(name: str) -> ModuleType:
 def run(part: str, addresses: str, where: Path, *more: str) -> str:
     command = [sys.executable, str(FOLDER / "test.py"), part, addresses, *more]
     done = subprocess.run(
-        command, cwd=where, capture_output=True, text=True, timeout=900, check=False, env={"PATH": ""}
+        command, cwd=where, capture_output=True, text=True, timeout=SYSTEM_TEST_S, check=False, env={"PATH": ""}
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -95,6 +101,7 @@ def test_a_broker_that_dies_is_left_for_another() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(SYSTEM_TEST_S)
 @pytest.mark.parametrize("victim", [None, 1, 2])
 def test_the_system_test(tmp_path: Path, victim: int | None) -> None:
     with Cluster(3, http_port=0, fsync="never", proxied=False) as cluster:
@@ -103,14 +110,47 @@ def test_the_system_test(tmp_path: Path, victim: int | None) -> None:
             with ThreadPoolExecutor() as pool:
                 work = pool.submit(run, part, addresses, tmp_path)
                 if victim is not None:
-                    wait([work], 15.0)
-                    assert not work.done(), "the broker was to die half way"
+                    wait_until_half_way(part, cluster.bootstrap, tmp_path, work, LINES)
                     cluster.kill(victim)
                 work.result()
             if victim is not None and part == "p":
                 cluster.restart(victim)
         for counts in counted(tmp_path):
             assert counts == SHARES
+
+
+@pytest.mark.long
+@pytest.mark.timeout(SYSTEM_TEST_S)
+def test_the_system_test_with_producers_and_consumers_on_different_brokers(tmp_path: Path) -> None:
+    with Cluster(3, http_port=0, fsync="never", proxied=False) as cluster:
+        first, second, third = cluster.endpoints("http").split(",")
+        run("p", f"{first},{second}", tmp_path)
+        run("c", third, tmp_path)
+        assert counted(tmp_path) == [SHARES] * 3
+
+
+def wait_until_half_way(part: str, bootstrap: str, where: Path, work: "Future[str]", lines: int) -> None:
+    """Return when half of the messages are written, or read by all consumers together."""
+    half = PRODUCERS * lines // 2
+    until(lambda: work.done() or (written(bootstrap) > half if part == "p" else read(where) > CONSUMERS * half))
+    assert not work.done(), "this was to be half way"
+
+
+def written(bootstrap: str) -> int:
+    with Pipeline(bootstrap) as cluster:
+        there = cluster.partitions([name for name in cluster.names() if name in SHARES])
+        return sum(cluster.run(offsets_at(cluster.core, dict.fromkeys(there, LATEST))).values())
+
+
+def read(where: Path) -> int:
+    return sum(file.read_text().count("\n") for file in where.glob("Consumer_*.txt"))
+
+
+def until(condition: Callable[[], bool], within_s: float = SYSTEM_TEST_S) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "not within the time"
+        time.sleep(0.05)
 
 
 def test_the_scripts_say_what_is_missing() -> None:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from tailrace.client.admin import list_topics
 from tailrace.client.faults import ClientError, Refused
+from tailrace.client.registrations import Kind, Registration
 from tailrace.client.sequenced import SEQUENCE_MAX, append_sequenced
 from tailrace.client.topics import make_topic, partitions_of
 from tailrace.doors.http.errors import HttpError, Problem, problem_of
@@ -25,7 +26,7 @@ from tailrace.doors.http.messages import Request, Response, Stream, json_respons
 from tailrace.doors.http.queue_api.choices import Choices
 from tailrace.doors.http.queue_api.health import Health
 from tailrace.doors.http.queue_api.parameters import Parameters
-from tailrace.doors.http.queue_api.registry import Kind, Registration, Registry
+from tailrace.doors.http.queue_api.registry import Registry
 from tailrace.doors.http.routes import Answer, Api, Handler, Parameter, Route
 from tailrace.doors.upstream import ClientHost
 from tailrace.model.faults import Fault

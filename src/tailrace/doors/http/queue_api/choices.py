@@ -13,12 +13,12 @@ from contextlib import suppress
 from typing import Final
 
 from tailrace.client.faults import ClientError, OutcomeUnknown, Refused
+from tailrace.client.registrations import Registration
 from tailrace.client.sequenced import append_sequenced, last_sequence, record_at
 from tailrace.client.shares.message import Message
 from tailrace.client.taking import Taker
 from tailrace.client.topics import make_topic, partitions_of
 from tailrace.doors.http.errors import HttpError
-from tailrace.doors.http.queue_api.registry import Registration
 from tailrace.doors.upstream import Upstream
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import PartitionName

@@ -1,43 +1,18 @@
-"""Registered producers and consumers: records of a topic that is compacted and has one partition.
+"""Registers producers and consumers, and looks them up; `client.registrations` says what is written.
 
-The id of a registration is the offset of its record, plus one: an integer that is unique in the cluster, that every
-broker can look up with one read, and that outlives restarts. Keys are random, so compaction keeps all of them. A door
-keeps what it has looked up; registrations never change.
-
-Each registration has a producer id of Kafka's own, whose sequence numbers are the request ids of its requests.
+A door keeps what it has looked up; registrations never change.
 """
 
-import json
 from collections import OrderedDict
-from typing import Any, Final, Literal
 
+from tailrace.client.registrations import REGISTRATIONS, Kind, Registration, encode_registration, read_registration
 from tailrace.client.sequenced import record_at
 from tailrace.client.topics import make_topic, partitions_of
 from tailrace.client.transactions import begin_epoch
 from tailrace.doors.upstream import Upstream
 from tailrace.model.caller import Caller
-from tailrace.model.frozen import frozen
-from tailrace.model.ids import PartitionName
 from tailrace.model.limits import HTTP_REGISTRATIONS_KEPT_MAX
 from tailrace.ports import Ports
-
-REGISTRATIONS: Final = PartitionName("__http_registrations", 0)
-VERSION: Final = 1
-Kind = Literal["producer", "consumer"]
-
-
-@frozen
-class Registration:
-    id: int
-    kind: Kind
-    topic: str
-    partitions: int  # that the topic had: numbered requests of a producer go to these, in turn
-    sequencer: int  # Kafka's producer id
-
-    @property
-    def group(self) -> str:
-        """The share group of a consumer."""
-        return f"http-consumer-{self.id}"
 
 
 class Registry:
@@ -52,16 +27,12 @@ class Registry:
         if await partitions_of(cluster, REGISTRATIONS.topic) is None:
             await make_topic(cluster, REGISTRATIONS.topic, 1, cleanup_policy="compact")
         sequencer = (await begin_epoch(cluster, None)).id
-        value = {
-            "version": VERSION, "kind": kind, "topic": topic, "partitions": partitions, "sequencer": sequencer
-        }  # fmt: skip
+        value = encode_registration(kind, topic, partitions, sequencer)
         key = str(self._random.new_id())
         with self._upstream.producers.of(caller.principal) as producer:
-            sent = await producer.send(
-                REGISTRATIONS.topic, json.dumps(value).encode(), key=key.encode(), partition=REGISTRATIONS.partition
-            )
+            sent = await producer.send(REGISTRATIONS.topic, value, key=key.encode(), partition=REGISTRATIONS.partition)
             written = await sent
-        found = _registration(written.offset, value)
+        found = read_registration(written.offset, value)
         self._keep(found)
         return found
 
@@ -81,21 +52,10 @@ class Registry:
         record = await record_at(cluster, REGISTRATIONS, number - 1)
         if record is None or record.value is None:
             return None
-        value: dict[str, Any] = json.loads(record.value)
-        return _registration(record.offset, value)
+        return read_registration(record.offset, record.value)
 
     def _keep(self, found: Registration) -> None:
         self._kept[found.id] = found
         self._kept.move_to_end(found.id)
         if len(self._kept) > HTTP_REGISTRATIONS_KEPT_MAX:
             self._kept.popitem(last=False)
-
-
-def _registration(offset: int, value: dict[str, Any]) -> Registration:
-    return Registration(
-        id=offset + 1,
-        kind=value["kind"],
-        topic=value["topic"],
-        partitions=value["partitions"],
-        sequencer=value["sequencer"],
-    )
