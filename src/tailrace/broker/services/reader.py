@@ -257,7 +257,9 @@ class Fetch:
         self._cold: list[ColdRead] = []
         self._next: list[Piece] = []  # what the client will fetch next
         self._size = 0
-        self._must_answer = False  # a partition failed, or has more than one response can hold: do not wait
+        # Do not wait: a partition failed, or has more than one response can hold, or the request is for no partition at
+        # all, which ends a fetch session.
+        self._must_answer = not self._wanted
         for topic, wanted in self._wanted:
             results = self.results.setdefault(topic, [])
             results.append(self._read_partition(topic, len(results), wanted))

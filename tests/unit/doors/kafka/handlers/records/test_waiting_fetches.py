@@ -19,13 +19,14 @@ from tests.unit.doors.kafka.hostile import until
 from tests.unit.doors.kafka.served import ANSWER_MAX_S, Served, with_broker
 
 
-def fetch(offset: int, min_bytes: int, max_wait_ms: int = 60_000) -> FetchRequest:
+def fetch(offset: int, min_bytes: int, max_wait_ms: int = 60_000, session_epoch: int = -1) -> FetchRequest:
     wanted = PartitionToFetch(partition=0, fetch_offset=offset, partition_max_bytes=50 * MiB)
     return FetchRequest(
         max_wait_ms=max_wait_ms,
         min_bytes=min_bytes,
         max_bytes=50 * MiB,
         topics=(TopicToFetch(name="t", partitions=(wanted,)),),
+        session_epoch=session_epoch,
     )
 
 
@@ -52,6 +53,17 @@ async def test_one_byte_wakes_it(served: Served) -> None:
     await parked(served)
     await put(served, 10)
     assert await answered(waiting)
+
+
+@with_broker()
+async def test_the_end_of_a_fetch_session_is_answered_at_once(served: Served) -> None:
+    """KIP-227: a consumer that closes names no partition; it waits for the answer."""
+    await served.make_topic("t")
+    opened = await served.call(fetch(0, min_bytes=1, max_wait_ms=0, session_epoch=0), 11)
+    assert opened.session_id
+    ending = FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=(), session_id=opened.session_id, session_epoch=-1)
+    ended = await asyncio.wait_for(served.client.send(ending, 11), ANSWER_MAX_S)
+    assert (ended.error_code, ended.topics) == (0, ())
 
 
 @with_broker()
