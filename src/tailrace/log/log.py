@@ -234,16 +234,17 @@ class Log:
 
     # Reading
 
-    def read(self, offset: int, max_bytes: int, limit: int) -> Read | None:
+    def read(self, offset: int, max_bytes: int, limit: int, *, skip_empty: bool = False) -> Read | None:
         """Whole batches below `limit`, from the one that holds `offset` on; None when `read_cold` must be used.
 
-        At most `max_bytes`, but at least one batch if there is one; all from one segment.
+        At most `max_bytes`, but at least one batch if there is one; all from one segment. With `skip_empty`, batches
+        without records are skipped before the first one that has some, if there is one.
         """
-        return self._reader.read(offset, max_bytes, limit)
+        return self._reader.read(offset, max_bytes, limit, skip_empty)
 
-    async def read_cold(self, offset: int, max_bytes: int, limit: int) -> Read:
+    async def read_cold(self, offset: int, max_bytes: int, limit: int, *, skip_empty: bool = False) -> Read:
         """Like `read`, but awaits the disk."""
-        return await self._reader.read_cold(offset, max_bytes, limit)
+        return await self._reader.read_cold(offset, max_bytes, limit, skip_empty)
 
     def last_stable(self, high_watermark: int) -> int:
         """The last stable offset: every transaction that begins below it is decided. Never above the high watermark."""

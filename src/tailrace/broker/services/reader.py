@@ -383,7 +383,7 @@ class Fetch:
         partition, offset, committed = piece.partition, piece.offset, self._options.committed
         while True:
             swaps = partition.log.swaps
-            read = await partition.read_cold(offset, piece.max_bytes, committed=committed)
+            read = await piece.read_cold()
             if not committed:
                 return read, None
             aborted = await partition.log.aborted_between_cold(offset, read.next_offset) if read.data else []
