@@ -154,12 +154,18 @@ class Log:
     def use(self, settings: TopicSettings) -> None:
         """Apply these settings from now on."""
         self.settings = settings
-        self.roll_ms = settings.roll_ms
+        self.draw_roll_age()
         self._append_time = settings.message_timestamp_type == "LogAppendTime"
         self.looks_at_records = looks_at_records(settings)
         self._codec = stored_codec(settings)
         for segment in self.segments:
             segment.set_interval(settings.index_interval_bytes)
+
+    def draw_roll_age(self) -> None:
+        """Set the age at which the active segment ends: a random amount less than what the settings say."""
+        roll_ms = self.settings.roll_ms
+        jitter_ms = min(self.settings.segment_jitter_ms, roll_ms)
+        self.roll_ms = roll_ms - (self.ports.random.below(jitter_ms) if jitter_ms else 0)
 
     @property
     def size_bytes(self) -> int:
