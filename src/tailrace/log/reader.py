@@ -5,10 +5,10 @@ place where the last read ended is kept as a hint, so a consumer that reads sequ
 has had. Every unusual case (pages not in the cache, an index that is not loaded, an offset inside a gap, bytes that are
 not the expected batch) is left to `read_cold`, which awaits the disk.
 
-Compaction leaves empty batches where whole batches were. Replicas need them; consumers do not, and librdkafka reports an
-error after ten responses with nothing else in them. With `skip_empty`, a read begins at the first batch that has
-records, as if there was a hole before it. If there is none below the limit, the empty batches are returned, so that the
-reader gets on.
+Compaction leaves empty batches where whole batches were. Replicas need them; consumers do not, and librdkafka reports
+an error after ten responses with nothing else in them. With `skip_empty`, a read begins at the first batch that has
+records, as if there was a hole before it. If there is none below the limit, the empty batches are returned, so that
+the reader gets on.
 
 Every byte that a consumer gets has passed the loop in `extract`: it steps over batches before the wanted offset, and
 takes batches while they fit, match their checksum and lie wholly below the limit. It looks at 27 bytes of each header.
@@ -205,8 +205,8 @@ def extract(
 ) -> Extracted:
     """The batches that can be served from `view`, which begins with the batch at offset `expected`.
 
-    `limit` is where readers stop, `end` the log end; `left` bytes of the segment follow after `view`. With `skip_empty`,
-    the first batch served has records.
+    `limit` is where readers stop, `end` the log end; `left` bytes of the segment follow after `view`. With
+    `skip_empty`, the first batch served has records.
     """
     got = len(view)
     at = 0

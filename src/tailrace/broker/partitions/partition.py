@@ -308,9 +308,7 @@ class Partition:
         """The offset at which readers stop."""
         return self.last_stable if committed else self.replica.high_watermark
 
-    def read(
-        self, offset: int, max_bytes: int, *, committed: bool = False, skip_empty: bool = False
-    ) -> Read | None:
+    def read(self, offset: int, max_bytes: int, *, committed: bool = False, skip_empty: bool = False) -> Read | None:
         """Whole readable batches from the one that contains `offset`; None: not in the page cache, use `read_cold`.
 
         With `skip_empty`, from the first one with records."""
