@@ -7,6 +7,24 @@ from tests.interop.messages import Message
 from tests.interop.shapes import TopicPlan
 
 HOUR_MS, DAY_MS = "3600000", "86400000"
+# What a table in a topic is given: by Kafka Streams and Connect, by schema registries, and by their administrators.
+OF_A_TABLE = {
+    "cleanup.policy": "compact",
+    "compression.type": "zstd",
+    "delete.retention.ms": "100",
+    "max.compaction.lag.ms": HOUR_MS,
+    "max.message.bytes": "8388608",
+    "message.timestamp.type": "CreateTime",
+    "min.cleanable.dirty.ratio": "0.01",
+    "min.compaction.lag.ms": "1000",
+    "min.insync.replicas": "1",
+    "retention.ms": "-1",
+    "segment.bytes": "1048576",
+    "segment.index.bytes": "52428800",
+    "segment.jitter.ms": "500",
+    "segment.ms": "100",
+    "unclean.leader.election.enable": "false",
+}
 
 
 def own(client: Client, topic: str) -> dict[str, str | None]:
@@ -38,6 +56,24 @@ def test_change(client: Client, topic: str) -> None:
     client.change_settings(topic, {"retention.ms": HOUR_MS, "segment.bytes": "2000000"})
     client.change_settings(topic, {"retention.ms": DAY_MS})
     eventually(lambda: own(client, topic) == {"retention.ms": DAY_MS, "segment.bytes": "2000000"})
+
+
+@feature("make a compacted topic with all that Kafka has for one", "create_topic", "topic_settings")
+def test_compacted(client: Client, name: str) -> None:
+    client.create_topic(name, TopicPlan(settings=OF_A_TABLE))
+    eventually(lambda: name in client.list_topics())
+    assert own(client, name) == OF_A_TABLE
+
+
+@feature("make a compacted topic of one that is not, setting by setting, and back", "change_settings", "topic_settings")
+def test_change_to_compacted(client: Client, topic: str) -> None:
+    for setting, value in OF_A_TABLE.items():
+        client.change_settings(topic, {setting: value})
+    eventually(lambda: own(client, topic) == OF_A_TABLE)
+    client.change_settings(topic, {"cleanup.policy": "compact,delete"})
+    eventually(lambda: own(client, topic) == OF_A_TABLE | {"cleanup.policy": "compact,delete"})
+    client.change_settings(topic, dict.fromkeys(OF_A_TABLE))
+    eventually(lambda: own(client, topic) == {})
 
 
 @feature("set a setting back to its default (IncrementalAlterConfigs)", "change_settings", "topic_settings")

@@ -1,6 +1,6 @@
-"""Programs in other languages (`java/`, `go/`, `node/`): what they need is fetched once, and they are built once, into
-the user's cache directory; sources that change are built anew. `Missing` says which tool is not there or what could not
-be fetched, and tests skip; a program that does not compile fails them.
+"""Programs in other languages (`java/`, `java_connect/`, `go/`, `node/`): what they need is fetched once, and they are
+built once, into the user's cache directory; sources that change are built anew. `Missing` says which tool is not there
+or what could not be fetched, and tests skip; a program that does not compile fails them.
 """
 
 import json
@@ -16,6 +16,13 @@ from benchmarks.jars import KAFKA_VERSION, LOG4J, LOG_SETTINGS, jars, kafka_part
 
 here = Path(__file__).parent
 KAFKA_JARS = (kafka_part("kafka_2.13"), kafka_part("kafka-tools"), kafka_part("kafka-streams"), LOG4J)
+CONNECT_JARS = (kafka_part("connect-runtime"), kafka_part("connect-file"), LOG4J)
+# A worker of Connect says where it listens when its port is 0.
+CONNECT_LOG_SETTINGS = f"""\
+{LOG_SETTINGS}
+logger.rest.name = org.apache.kafka.connect.runtime.rest.RestServer
+logger.rest.level = info
+"""
 GENTLY = ("nice", "-n", "5")  # brokers come first
 Build = Callable[[Path, Sequence[Path]], None]  # from sources into an empty folder
 JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -33,6 +40,25 @@ def java(main_class: str) -> list[str]:
 def _compile(folder: Path, made: Path, sources: Sequence[Path]) -> None:
     _build(["javac", "-d", str(made), "-cp", f"{folder}/*", *map(str, sources)])
     (made / "log4j2.properties").write_text(LOG_SETTINGS)
+
+
+def connect(properties: Path) -> list[str]:
+    """The command that runs a worker of Kafka Connect with these settings; our own connectors are among its plugins."""
+    need("Kafka Connect", "java", "javac", "mvn")
+    folder = jars(f"kafka-connect-{KAFKA_VERSION}", CONNECT_JARS)
+    classes = _built("java_connect", "*.java", lambda made, sources: _compile_connectors(folder, made, sources))
+    log = f"-Dlog4j2.configurationFile={classes / 'log4j2.properties'}"
+    options = (*JAVA_OPTIONS, log, "-cp", f"{folder}/*:{classes}")
+    return [*GENTLY, "java", *options, "org.apache.kafka.connect.cli.ConnectDistributed", str(properties)]
+
+
+def _compile_connectors(folder: Path, made: Path, sources: Sequence[Path]) -> None:
+    _compile(folder, made, sources)
+    (made / "log4j2.properties").write_text(CONNECT_LOG_SETTINGS)
+    services = made / "META-INF" / "services"
+    services.mkdir(parents=True)
+    names = "".join(f"{source.stem}\n" for source in sources)
+    (services / "org.apache.kafka.connect.source.SourceConnector").write_text(names)
 
 
 def go() -> list[str]:

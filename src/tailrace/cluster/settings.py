@@ -9,15 +9,20 @@ from tailrace.model.faults import InvalidSetting
 from tailrace.model.frozen import frozen
 from tailrace.model.group_settings import check_group, check_group_setting
 from tailrace.model.settings import SettingError, check, kind_of, parse, row, rows
-from tailrace.model.topics import TOPIC_SETTINGS, check_topic_setting
+from tailrace.model.topics import TOPIC_SETTINGS, check_topic_relations, check_topic_setting
 
 LIST_SETTINGS: Final = (
     "cleanup.policy",
     "leader.replication.throttled.replicas",
     "follower.replication.throttled.replicas",
 )
-CHANGEABLE_BROKER_SETTINGS: Final = tuple(
-    name for name, one in rows().items() if one.name in [setting.broker for setting in TOPIC_SETTINGS.values()]
+# The broker's defaults of topic settings, and others that are looked up whenever they are used.
+CHANGEABLE_BROKER_SETTINGS: Final = (
+    *(name for name, one in rows().items() if one.name in [setting.broker for setting in TOPIC_SETTINGS.values()]),
+    "log.cleaner.threads",
+    "log.cleaner.dedupe.buffer.size",
+    "log.cleaner.io.max.bytes.per.second",
+    "log.cleaner.backoff.ms",
 )
 
 
@@ -54,6 +59,8 @@ def changed_settings(
         yield change.name, value
     if resource is Resource.GROUP:
         check_group(after)
+    if resource is Resource.TOPIC:
+        check_topic_relations(after)
 
 
 def _new_value(own: Mapping[str, str], change: SettingChange) -> str | None:

@@ -22,7 +22,7 @@ from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id
 from tailrace.model.limits import PARTITIONS_PER_BROKER_MAX, PARTITIONS_PER_TOPIC_MAX
 from tailrace.model.proposal import Proposal
-from tailrace.model.topics import INTERNAL_TOPICS, check_topic_name, check_topic_setting
+from tailrace.model.topics import INTERNAL_TOPICS, check_topic_name, check_topic_relations, check_topic_setting
 
 
 @frozen
@@ -60,6 +60,7 @@ def create(image: Image, load: Load, wanted: NewTopic, new_id: Callable[[], Id])
     _check_name(image, wanted)
     for name, value in wanted.settings.items():
         check_topic_setting(name, value)
+    check_topic_relations(wanted.settings)
     places = _places(image, load, wanted)
     _check_room(image.load, places)
     topic_id = new_id()

@@ -154,12 +154,18 @@ class Log:
     def use(self, settings: TopicSettings) -> None:
         """Apply these settings from now on."""
         self.settings = settings
-        self.roll_ms = settings.roll_ms
+        self.draw_roll_age()
         self._append_time = settings.message_timestamp_type == "LogAppendTime"
         self.looks_at_records = looks_at_records(settings)
         self._codec = stored_codec(settings)
         for segment in self.segments:
             segment.set_interval(settings.index_interval_bytes)
+
+    def draw_roll_age(self) -> None:
+        """Set the age at which the active segment ends: a random amount less than what the settings say."""
+        roll_ms = self.settings.roll_ms
+        jitter_ms = min(self.settings.segment_jitter_ms, roll_ms)
+        self.roll_ms = roll_ms - (self.ports.random.below(jitter_ms) if jitter_ms else 0)
 
     @property
     def size_bytes(self) -> int:
@@ -234,16 +240,17 @@ class Log:
 
     # Reading
 
-    def read(self, offset: int, max_bytes: int, limit: int) -> Read | None:
+    def read(self, offset: int, max_bytes: int, limit: int, *, skip_empty: bool = False) -> Read | None:
         """Whole batches below `limit`, from the one that holds `offset` on; None when `read_cold` must be used.
 
-        At most `max_bytes`, but at least one batch if there is one; all from one segment.
+        At most `max_bytes`, but at least one batch if there is one; all from one segment. With `skip_empty`, batches
+        without records are skipped before the first one that has some, if there is one.
         """
-        return self._reader.read(offset, max_bytes, limit)
+        return self._reader.read(offset, max_bytes, limit, skip_empty)
 
-    async def read_cold(self, offset: int, max_bytes: int, limit: int) -> Read:
+    async def read_cold(self, offset: int, max_bytes: int, limit: int, *, skip_empty: bool = False) -> Read:
         """Like `read`, but awaits the disk."""
-        return await self._reader.read_cold(offset, max_bytes, limit)
+        return await self._reader.read_cold(offset, max_bytes, limit, skip_empty)
 
     def last_stable(self, high_watermark: int) -> int:
         """The last stable offset: every transaction that begins below it is decided. Never above the high watermark."""

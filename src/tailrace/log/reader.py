@@ -5,6 +5,11 @@ place where the last read ended is kept as a hint, so a consumer that reads sequ
 has had. Every unusual case (pages not in the cache, an index that is not loaded, an offset inside a gap, bytes that are
 not the expected batch) is left to `read_cold`, which awaits the disk.
 
+Compaction leaves empty batches where whole batches were. Replicas need them; consumers do not, and librdkafka reports
+an error after ten responses with nothing else in them. With `skip_empty`, a read begins at the first batch that has
+records, as if there was a hole before it. If there is none below the limit, the empty batches are returned, so that
+the reader gets on.
+
 Every byte that a consumer gets has passed the loop in `extract`: it steps over batches before the wanted offset, and
 takes batches while they fit, match their checksum and lie wholly below the limit. It looks at 27 bytes of each header.
 Offsets are not covered by the checksum, so they are compared with their neighbours: each batch begins where the one
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
 CACHED_READS_MAX: Final = 3  # attempts in the page cache before the read is left to `read_cold`
 STEPPED_OVER_MAX_BYTES: Final = 64 * KiB  # read in excess to reach the wanted batch: index intervals can be huge
 STEP: Final = struct.Struct(">qi4xbI2xi")  # base offset, length, magic, checksum, last offset delta
-LENGTH_MIN_BYTES: Final = BATCH_HEADER_BYTES - PREFIX_BYTES
+LENGTH_MIN_BYTES: Final = BATCH_HEADER_BYTES - PREFIX_BYTES  # of a batch without records
 
 
 class Read(NamedTuple):
@@ -54,7 +59,7 @@ class Reader:
     def __init__(self, log: "Log") -> None:
         self._log = log
 
-    def read(self, offset: int, max_bytes: int, limit: int) -> Read | None:
+    def read(self, offset: int, max_bytes: int, limit: int, skip_empty: bool) -> Read | None:
         log = self._log
         max_bytes = max(max_bytes, BATCH_HEADER_BYTES)  # clients choose it; with less no batch could be found
         if offset >= limit or not log.start <= offset < log.end or log.damage is not None or not log.segments:
@@ -74,7 +79,7 @@ class Reader:
             if not data:
                 return None
             left = segment.size - position - len(data)
-            taken = self._extract(segment, position, data, left, expected, offset, max_bytes, limit)
+            taken = self._extract(segment, position, data, left, expected, offset, max_bytes, limit, skip_empty)
             if taken.first < 0 and taken.problem is not None:
                 return None
             if taken.first >= 0:
@@ -84,16 +89,17 @@ class Reader:
             position, expected, wants = position + taken.after, taken.next_offset, max(taken.wants, max_bytes)
         return None
 
-    async def read_cold(self, offset: int, max_bytes: int, limit: int) -> Read:
+    async def read_cold(self, offset: int, max_bytes: int, limit: int, skip_empty: bool) -> Read:
         while True:
             swaps = self._log.swaps
             try:
-                return await self._read_cold(offset, max_bytes, limit)
+                read = await self._read_cold(offset, max_bytes, limit, skip_empty)
+                return read if read.data or not skip_empty else await self._read_cold(offset, max_bytes, limit, False)
             except OffsetOutOfRange:
                 if swaps == self._log.swaps:
                     raise  # otherwise its segment was not deleted, but replaced by a compacted one: look again
 
-    async def _read_cold(self, offset: int, max_bytes: int, limit: int) -> Read:
+    async def _read_cold(self, offset: int, max_bytes: int, limit: int, skip_empty: bool) -> Read:
         log = self._log
         max_bytes = max(max_bytes, BATCH_HEADER_BYTES)
         nothing = self._check_range(offset, limit)
@@ -107,7 +113,7 @@ class Reader:
             if segment.base > expected and not segment.has_gaps:
                 log.found_damage(segment, 0, expected, f"the segment that holds offset {expected} is missing")
                 raise StorageFailed(f"{log.folder} is {log.refusal}")
-            position, expected, read = await self._read_segment(segment, offset, max_bytes, limit)
+            position, expected, read = await self._read_segment(segment, offset, max_bytes, limit, skip_empty)
             if read is not None:
                 return read
             if position < segment.size:  # the next batch lies past the limit
@@ -115,7 +121,7 @@ class Reader:
         return Read(b"", offset)
 
     async def _read_segment(
-        self, segment: Segment, offset: int, max_bytes: int, limit: int
+        self, segment: Segment, offset: int, max_bytes: int, limit: int, skip_empty: bool
     ) -> tuple[int, int, Read | None]:
         """The position and the offset that were reached, and the batches that were read."""
         log = self._log
@@ -128,7 +134,7 @@ class Reader:
             if segment.removed or offset < log.start:
                 raise _deleted_meanwhile(offset)
             left = segment.size - position - len(data) if len(data) == asked else 0  # a short read: the file ends there
-            taken = self._extract(segment, position, data, left, expected, offset, max_bytes, limit)
+            taken = self._extract(segment, position, data, left, expected, offset, max_bytes, limit, skip_empty)
             if taken.first >= 0:
                 return position, expected, Read(memoryview(data)[taken.first : taken.after], taken.next_offset)
             if taken.problem is not None and by_index:
@@ -171,9 +177,11 @@ class Reader:
         offset: int,
         max_bytes: int,
         limit: int,
+        skip_empty: bool,
     ) -> Extracted:
         if data:
-            taken = extract(memoryview(data), expected, offset, max_bytes, limit, self._log.end, left, segment.has_gaps)
+            view, end = memoryview(data), self._log.end
+            taken = extract(view, expected, offset, max_bytes, limit, end, left, segment.has_gaps, skip_empty)
         else:
             taken = Extracted(-1, 0, expected, 0, "the file ends too early")
         if taken.first >= 0:
@@ -185,11 +193,20 @@ class Reader:
 
 
 def extract(
-    view: memoryview, expected: int, offset: int, max_bytes: int, limit: int, end: int, left: int, has_gaps: bool
+    view: memoryview,
+    expected: int,
+    offset: int,
+    max_bytes: int,
+    limit: int,
+    end: int,
+    left: int,
+    has_gaps: bool,
+    skip_empty: bool = False,
 ) -> Extracted:
     """The batches that can be served from `view`, which begins with the batch at offset `expected`.
 
-    `limit` is where readers stop, `end` the log end; `left` bytes of the segment follow after `view`.
+    `limit` is where readers stop, `end` the log end; `left` bytes of the segment follow after `view`. With
+    `skip_empty`, the first batch served has records.
     """
     got = len(view)
     at = 0
@@ -220,6 +237,9 @@ def extract(
             return Extracted(first, at, expected, 0 if first >= 0 else after - at, None)
         if last >= offset:
             if first < 0:
+                if skip_empty and length == LENGTH_MIN_BYTES:
+                    at, expected = after, last + 1
+                    continue
                 first = at
             elif after - first > max_bytes:
                 return Extracted(first, at, expected, 0, None)

@@ -41,6 +41,7 @@ def write(log: "Log", batch: memoryview, base: int, last: int, timestamp: int, n
             active.size + size > settings.segment_bytes
             or (moment - active.first_timestamp > log.roll_ms and _has_age(active, now_ms))
             or last - active.base > RELATIVE_OFFSET_MAX
+            or (active.indexes is not None and active.indexes.size_bytes >= settings.segment_index_bytes)
         )
     ):
         active = roll(log, log.end)
@@ -84,6 +85,7 @@ def roll(log: "Log", base: int) -> Segment:
     segment.begin_indexes()
     log.syncer.folders[log.folder] = None
     log.segments.append(segment)
+    log.draw_roll_age()
     return segment
 
 

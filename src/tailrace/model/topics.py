@@ -69,8 +69,8 @@ def _are_policies(text: str) -> bool:
 
 
 def policies_of(text: str) -> list[str]:
-    """The items of a `cleanup.policy`, which is a list."""
-    return [one.strip() for one in text.split(",")]
+    """The items of a `cleanup.policy`, which is a list, perhaps empty."""
+    return [one.strip() for one in text.split(",")] if text else []
 
 
 def is_compacted(policy: str) -> bool:
@@ -89,7 +89,7 @@ def text_of(value: object) -> str:
 
 # fmt: off
 _TABLE: Final = (
-    TopicSetting("cleanup.policy", str, "delete", "What happens to old records: delete removes segments beyond the retention limits; compact alone keeps the last record of each key regardless of retention, and requires keys.", check=_are_policies, wants="delete, compact or both, separated by a comma"),
+    TopicSetting("cleanup.policy", str, "delete", "What happens to old records: delete removes segments beyond the retention limits; compact alone keeps the last record of each key regardless of retention, and requires keys. Empty: everything is kept.", check=_are_policies, wants="delete, compact or both, separated by a comma, or empty"),
     TopicSetting("compression.type", str, "producer", "The compression of stored batches: uncompressed, gzip, snappy, lz4 or zstd; a batch in another codec is compressed anew when it is appended. producer: as the producer compressed them.", "compression_type", **_one_of(*COMPRESSION_TYPES)),
     TopicSetting("compression.gzip.level", int, -1, "The compression level if the broker compresses with gzip: from 1 to 9; -1: the default of gzip.", "compression_gzip_level", check=is_gzip_level, wants=GZIP_LEVELS),
     TopicSetting("compression.lz4.level", int, 9, "The compression level if the broker compresses with lz4. As in Kafka, 9 is the fast compressor, and every other level a slower one with a better ratio.", "compression_lz4_level", **_at_least(*LZ4_LEVELS)),
@@ -118,8 +118,8 @@ _TABLE: Final = (
     TopicSetting("retention.bytes", int, -1, "How many bytes of each partition are kept; -1: no limit.", "log_retention_bytes", **_at_least(-1)),
     TopicSetting("retention.ms", int, 604_800_000, "How long records are kept; -1: no limit.", "log_retention_ms", **_at_least(-1)),
     TopicSetting("segment.bytes", int, 1 << 30, "The size of a segment file at which a new one is started.", "log_segment_bytes", **_at_least(1024, SEGMENT_MAX_BYTES)),
-    _unsupported("segment.index.bytes", int, 10_485_760, "The size of an index file."),
-    _unsupported("segment.jitter.ms", int, 0, "The largest random amount that is subtracted from segment.ms."),
+    TopicSetting("segment.index.bytes", int, 10_485_760, "The size of an index file at which a new segment is started.", **_at_least(4, 2**31 - 1)),
+    TopicSetting("segment.jitter.ms", int, 0, "The largest random amount that is subtracted from segment.ms, so that segments of many partitions do not end together.", **_at_least(0)),
     TopicSetting("segment.ms", int, 604_800_000, "The age of a segment file at which a new one is started.", "log_segment_ms", **_at_least(1)),
     _unsupported("unclean.leader.election.enable", bool, False, "Whether a replica that is not in sync may become leader; Tailrace never allows it."),
 )
@@ -140,6 +140,8 @@ class TopicSettings:
     retention_bytes: int
     segment_bytes: int
     segment_ms: int
+    segment_index_bytes: int
+    segment_jitter_ms: int
     index_interval_bytes: int
     max_message_bytes: int
     message_timestamp_type: str
@@ -195,6 +197,13 @@ def check_topic_setting(name: str, value: str) -> None:
         raise InvalidSetting(f"{name}={value} is not supported; the only supported value is {row.only!r}")
     if row.check is not None and not row.check(parsed):
         raise InvalidSetting(f"{name}={value}: it must be {row.wants}")
+
+
+def check_topic_relations(own: Mapping[str, str]) -> None:
+    """Raise `InvalidSetting` if a topic cannot have all these settings, which are valid one by one."""
+    least, most = own.get("min.compaction.lag.ms"), own.get("max.compaction.lag.ms")
+    if least is not None and most is not None and int(least) > int(most):
+        raise InvalidSetting(f"min.compaction.lag.ms={least} must not be more than max.compaction.lag.ms={most}")
 
 
 def check_topic_name(name: str) -> None:

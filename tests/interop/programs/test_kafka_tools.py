@@ -18,6 +18,7 @@ from tests.interop.messages import Message
 from tests.interop.test_groups import PARTITIONS, everything, fill
 from tests.interop.test_groups import group as group
 from tests.interop.test_groups import topic as topic
+from tests.interop.test_settings import OF_A_TABLE
 
 
 def rows(printed: str) -> list[list[str]]:
@@ -48,6 +49,34 @@ def test_configs(client: KafkaTools, topic: str) -> None:
     assert "max.message.bytes=2000000" in client.run("configs", *of_topic, "--describe")
     client.run("configs", *of_topic, "--alter", "--delete-config", "max.message.bytes")
     assert "max.message.bytes" not in client.run("configs", *of_topic, "--describe")
+
+
+@feature("kafka-topics and kafka-configs: all settings of a compacted topic", "command line")
+def test_compacted_topic(client: KafkaTools, name: str) -> None:
+    pairs = [f"{setting}={value}" for setting, value in OF_A_TABLE.items()]
+    client.run("topics", "--create", "--topic", name, *(word for pair in pairs for word in ("--config", pair)))
+    of_topic = ("--entity-type", "topics", "--entity-name", name)
+    described = client.run("configs", *of_topic, "--describe")
+    assert [pair for pair in pairs if f" {pair} " not in described] == []
+    both = [pair.replace("=compact", "=[compact,delete]") for pair in pairs]
+    client.run("configs", *of_topic, "--alter", "--add-config", ",".join(both))
+    assert " cleanup.policy=compact,delete " in client.run("configs", *of_topic, "--describe")
+    client.run("configs", *of_topic, "--alter", "--delete-config", ",".join(OF_A_TABLE))
+    assert "cleanup.policy" not in client.run("configs", *of_topic, "--describe")
+
+
+@feature("kafka-configs: how all brokers compact, and one of them", "command line")
+def test_compaction_of_brokers(client: KafkaTools, bench: Client) -> None:
+    pairs = ["log.cleaner.threads=2", "log.cleaner.backoff.ms=1000", "log.cleaner.dedupe.buffer.size=33554432"]
+    pairs += ["log.cleaner.io.max.bytes.per.second=1.0E7", "log.cleaner.min.cleanable.ratio=0.1"]
+    names = ",".join(pair.partition("=")[0] for pair in pairs)
+    for whose in (["--entity-default"], ["--entity-name", str(bench.describe_cluster().controller)]):
+        of_broker = ("--entity-type", "brokers", *whose)
+        client.run("configs", *of_broker, "--alter", "--add-config", ",".join(pairs))
+        described = client.run("configs", *of_broker, "--describe")
+        assert [pair for pair in pairs if pair.partition("=")[0] not in described] == []
+        client.run("configs", *of_broker, "--alter", "--delete-config", names)
+        assert "log.cleaner" not in client.run("configs", *of_broker, "--describe")
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -49,6 +49,27 @@ async def test_a_segment_without_timestamps_rolls_by_the_brokers_clock(tmp_path:
 
 
 @on_loop
+async def test_a_segment_rolls_when_its_index_is_full(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", settings=topic(index_interval_bytes=0, segment_index_bytes=40))
+    for _ in range(30):  # each but the first of a segment has an entry of 8 bytes
+        put(log)
+    assert [segment.base for segment in log.segments] == [0, 6, 12, 18, 24]
+    assert len(await everything(log)) == 30
+
+
+@on_loop
+async def test_segments_roll_up_to_the_jitter_earlier(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", settings=topic(segment_ms=1000, segment_jitter_ms=400))
+    ages = []
+    for number in range(50):
+        put(log, one_batch(timestamps=[NOW + number * 1001]))
+        ages.append(log.roll_ms)
+    assert len(log.segments) == 50
+    assert len(dict.fromkeys(ages)) > 10
+    assert all(600 < age <= 1000 for age in ages)
+
+
+@on_loop
 async def test_a_segment_rolls_before_its_relative_offsets_overflow(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p")
     put(log)

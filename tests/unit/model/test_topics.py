@@ -9,6 +9,7 @@ from tailrace.model.topics import (
     TOPIC_SETTINGS,
     TopicSettings,
     check_topic_name,
+    check_topic_relations,
     check_topic_setting,
     default_text,
 )
@@ -72,6 +73,8 @@ SUPPORTED = [
     "retention.bytes",
     "retention.ms",
     "segment.bytes",
+    "segment.index.bytes",
+    "segment.jitter.ms",
     "segment.ms",
 ]
 
@@ -96,6 +99,15 @@ def test_an_unsupported_value_is_refused_by_name(name: str) -> None:
     other = {"int": "7", "float": "0.75", "bool": "true", "str": "other"}[TOPIC_SETTINGS[name].kind.__name__]
     with pytest.raises(InvalidSetting, match=f"{name}={other} is not supported"):
         check_topic_setting(name, other)
+
+
+def test_the_least_lag_of_compaction_is_not_more_than_the_largest() -> None:
+    check_topic_relations({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "5"})
+    check_topic_relations({"min.compaction.lag.ms": "5"})
+    with pytest.raises(
+        InvalidSetting, match=r"min\.compaction\.lag\.ms=6 must not be more than max\.compaction\.lag\.ms=5"
+    ):
+        check_topic_relations({"min.compaction.lag.ms": "6", "max.compaction.lag.ms": "5"})
 
 
 def test_a_delay_before_removing_files_is_not_supported() -> None:

@@ -308,12 +308,16 @@ class Partition:
         """The offset at which readers stop."""
         return self.last_stable if committed else self.replica.high_watermark
 
-    def read(self, offset: int, max_bytes: int, *, committed: bool = False) -> Read | None:
-        """Whole readable batches from the one that contains `offset`; None: not in the page cache, use `read_cold`."""
-        return self.log.read(offset, max_bytes, self.readable(committed=committed))
+    def read(self, offset: int, max_bytes: int, *, committed: bool = False, skip_empty: bool = False) -> Read | None:
+        """Whole readable batches from the one that contains `offset`; None: not in the page cache, use `read_cold`.
 
-    async def read_cold(self, offset: int, max_bytes: int, *, committed: bool = False) -> Read:
-        return await self.log.read_cold(offset, max_bytes, self.readable(committed=committed))
+        With `skip_empty`, from the first one with records."""
+        return self.log.read(offset, max_bytes, self.readable(committed=committed), skip_empty=skip_empty)
+
+    async def read_cold(
+        self, offset: int, max_bytes: int, *, committed: bool = False, skip_empty: bool = False
+    ) -> Read:
+        return await self.log.read_cold(offset, max_bytes, self.readable(committed=committed), skip_empty=skip_empty)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch up to `epoch` with a batch here, and the offset after its last one; (-1, -1): unknown.

@@ -32,7 +32,10 @@ class Piece(NamedTuple):
     committed: bool
 
     def read(self) -> Read | None:
-        return self.partition.read(self.offset, self.max_bytes, committed=self.committed)
+        return self.partition.read(self.offset, self.max_bytes, committed=self.committed, skip_empty=True)
+
+    async def read_cold(self) -> Read:
+        return await self.partition.read_cold(self.offset, self.max_bytes, committed=self.committed, skip_empty=True)
 
 
 class Ready(NamedTuple):

@@ -257,7 +257,9 @@ class Fetch:
         self._cold: list[ColdRead] = []
         self._next: list[Piece] = []  # what the client will fetch next
         self._size = 0
-        self._must_answer = False  # a partition failed, or has more than one response can hold: do not wait
+        # Do not wait: a partition failed, or has more than one response can hold, or the request is for no partition at
+        # all, which ends a fetch session.
+        self._must_answer = not self._wanted
         for topic, wanted in self._wanted:
             results = self.results.setdefault(topic, [])
             results.append(self._read_partition(topic, len(results), wanted))
@@ -381,7 +383,7 @@ class Fetch:
         partition, offset, committed = piece.partition, piece.offset, self._options.committed
         while True:
             swaps = partition.log.swaps
-            read = await partition.read_cold(offset, piece.max_bytes, committed=committed)
+            read = await piece.read_cold()
             if not committed:
                 return read, None
             aborted = await partition.log.aborted_between_cold(offset, read.next_offset) if read.data else []

@@ -61,6 +61,11 @@ class Indexes:
             self._bytes_since_entry = 0
         self._bytes_since_entry += size
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of the larger index."""
+        return max(OFFSET_ENTRY_BYTES * len(self.offsets), TIME_ENTRY_BYTES * len(self.times))
+
     def add_time_entry(self) -> None:
         """Add an entry for the highest timestamp, unless it has one."""
         timestamps = self.times.timestamps

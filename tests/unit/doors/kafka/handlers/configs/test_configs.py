@@ -186,6 +186,28 @@ async def test_single_settings_change(served: Served) -> None:
     await change(served, TOPIC_KIND, "t", ("cleanup.policy", APPEND, "delete"))
     await change(served, TOPIC_KIND, "t", ("cleanup.policy", APPEND, "compact"))
     assert own(served)["cleanup.policy"] == "delete,compact"
+    await change(served, TOPIC_KIND, "t", ("cleanup.policy", SUBTRACT, "delete,compact"))
+    assert own(served)["cleanup.policy"] == ""
+    kept = served.node.hosted.find("t", 0).log.settings
+    assert (kept.is_compacted, kept.retention_ms, kept.retention_bytes) == (False, -1, -1)
+
+
+@with_broker()
+async def test_compaction_of_brokers_changes(served: Served) -> None:
+    changes = {
+        "log.cleaner.threads": "2",
+        "log.cleaner.dedupe.buffer.size": "33554432",
+        "log.cleaner.io.max.bytes.per.second": "1.0E7",
+        "log.cleaner.backoff.ms": "1000",
+    }
+    me = str(served.node.broker_id)
+    altered = await change(served, BROKER_KIND, me, *((name, ASSIGN, value) for name, value in changes.items()))
+    assert altered.error_code == 0
+    effective = served.node.hosted.effective
+    assert effective.log_cleaner_dedupe_buffer_size == 33_554_432
+    assert effective.log_cleaner_io_max_bytes_per_second == 1e7
+    assert effective.log_cleaner_backoff_ms == 1000
+    assert not (await shown(served, BROKER_KIND, me))["log.cleaner.backoff.ms"].read_only
 
 
 @with_broker()
@@ -196,7 +218,8 @@ async def test_changes_that_cannot_be_leave_everything(served: Served) -> None:
         ([("no.such", ASSIGN, "1")], Error.INVALID_CONFIG),
         ([("segment.ms", ASSIGN, "long")], Error.INVALID_CONFIG),
         ([("cleanup.policy", ASSIGN, "shred")], Error.INVALID_CONFIG),
-        ([("cleanup.policy", SUBTRACT, "delete")], Error.INVALID_CONFIG),
+        ([("cleanup.policy", APPEND, "shred")], Error.INVALID_CONFIG),
+        ([("min.compaction.lag.ms", ASSIGN, "2"), ("max.compaction.lag.ms", ASSIGN, "1")], Error.INVALID_CONFIG),
         ([("flush.ms", APPEND, "1")], Error.INVALID_CONFIG),
         ([("flush.ms", ASSIGN, None)], Error.INVALID_REQUEST),
         ([("flush.ms", 9, "1")], Error.INVALID_REQUEST),

@@ -19,13 +19,14 @@ from tests.unit.doors.kafka.hostile import until
 from tests.unit.doors.kafka.served import ANSWER_MAX_S, Served, with_broker
 
 
-def fetch(offset: int, min_bytes: int, max_wait_ms: int = 60_000) -> FetchRequest:
+def fetch(offset: int, min_bytes: int, max_wait_ms: int = 60_000, session_epoch: int = -1) -> FetchRequest:
     wanted = PartitionToFetch(partition=0, fetch_offset=offset, partition_max_bytes=50 * MiB)
     return FetchRequest(
         max_wait_ms=max_wait_ms,
         min_bytes=min_bytes,
         max_bytes=50 * MiB,
         topics=(TopicToFetch(name="t", partitions=(wanted,)),),
+        session_epoch=session_epoch,
     )
 
 
@@ -55,6 +56,17 @@ async def test_one_byte_wakes_it(served: Served) -> None:
 
 
 @with_broker()
+async def test_the_end_of_a_fetch_session_is_answered_at_once(served: Served) -> None:
+    """KIP-227: a consumer that closes names no partition; it waits for the answer."""
+    await served.make_topic("t")
+    opened = await served.call(fetch(0, min_bytes=1, max_wait_ms=0, session_epoch=0), 11)
+    assert opened.session_id
+    ending = FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=(), session_id=opened.session_id, session_epoch=-1)
+    ended = await asyncio.wait_for(served.client.send(ending, 11), ANSWER_MAX_S)
+    assert (ended.error_code, ended.topics) == (0, ())
+
+
+@with_broker()
 async def test_it_waits_for_as_much_as_it_wants_and_counts_instead_of_reading(served: Served) -> None:
     await served.make_topic("t")
     partition = served.node.hosted.find("t", 0)
@@ -63,10 +75,10 @@ async def test_it_waits_for_as_much_as_it_wants_and_counts_instead_of_reading(se
     looks = 0
     read = partition.read
 
-    def counted(offset: int, max_bytes: int, *, committed: bool = False) -> Read | None:
+    def counted(offset: int, max_bytes: int, *, committed: bool, skip_empty: bool) -> Read | None:
         nonlocal looks
         looks += 1
-        return read(offset, max_bytes, committed=committed)
+        return read(offset, max_bytes, committed=committed, skip_empty=skip_empty)
 
     partition.read = counted  # type: ignore[method-assign]
     for _ in range(99):
@@ -121,10 +133,10 @@ async def test_an_error_of_ours_costs_one_connection_not_the_broker(served: Serv
     await put(served, 10)
     partition = served.node.hosted.find("t", 0)
 
-    async def broken(self: Partition, offset: int, max_bytes: int, *, committed: bool = False) -> Read:
+    async def broken(self: Partition, offset: int, max_bytes: int, *, committed: bool, skip_empty: bool) -> Read:
         raise RuntimeError("planted")
 
-    partition.read = lambda offset, max_bytes, *, committed=False: None  # type: ignore[method-assign]
+    partition.read = lambda offset, max_bytes, **_: None  # type: ignore[method-assign]
     partition.read_cold = broken.__get__(partition)  # type: ignore[method-assign]
     with pytest.raises(ConnectionLost):
         await asyncio.wait_for(served.client.call(fetch(0, min_bytes=1), 11), ANSWER_MAX_S)
@@ -139,7 +151,7 @@ async def test_an_error_of_ours_costs_one_connection_not_the_broker(served: Serv
 
 def not_cached(served: Served) -> None:
     """Let every read of the partition go to the disk, as if nothing were in the page cache."""
-    served.node.hosted.find("t", 0).read = lambda offset, max_bytes, *, committed=False: None  # type: ignore[method-assign]
+    served.node.hosted.find("t", 0).read = lambda offset, max_bytes, **_: None  # type: ignore[method-assign]
 
 
 @with_broker()
@@ -150,10 +162,10 @@ async def test_a_client_that_leaves_during_a_read_from_disk_is_not_answered(serv
     partition = served.node.hosted.find("t", 0)
     read_cold, begun, may_end = partition.read_cold, asyncio.Event(), asyncio.Event()
 
-    async def slow(offset: int, max_bytes: int, *, committed: bool = False) -> Read:
+    async def slow(offset: int, max_bytes: int, *, committed: bool, skip_empty: bool) -> Read:
         begun.set()
         await may_end.wait()
-        return await read_cold(offset, max_bytes, committed=committed)
+        return await read_cold(offset, max_bytes, committed=committed, skip_empty=skip_empty)
 
     partition.read_cold = slow  # type: ignore[method-assign]
     other = await type(served.client).connect(served.node.ports.net, "127.0.0.1", served.door.port)
