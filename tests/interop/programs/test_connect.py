@@ -32,7 +32,7 @@ MORE_AT_MOST: Final = 50  # numbers of each counter
 LINES: Final = 20  # at once
 SEGMENT_BYTES: Final = 8 * 1024
 STORAGES: Final = ("config", "offset", "status")
-BOUND_BYTES: Final = 12 * SEGMENT_BYTES
+BOUND_BYTES: Final = 24 * SEGMENT_BYTES
 SMALL: Final = {
     "segment.bytes": SEGMENT_BYTES,
     "segment.ms": 5000,

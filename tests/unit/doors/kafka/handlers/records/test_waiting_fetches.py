@@ -75,7 +75,7 @@ async def test_it_waits_for_as_much_as_it_wants_and_counts_instead_of_reading(se
     looks = 0
     read = partition.read
 
-    def counted(offset: int, max_bytes: int, *, committed: bool, skip_empty: bool) -> Read | None:
+    def counted(offset: int, max_bytes: int, *, committed: bool = False, skip_empty: bool = False) -> Read | None:
         nonlocal looks
         looks += 1
         return read(offset, max_bytes, committed=committed, skip_empty=skip_empty)
@@ -133,7 +133,9 @@ async def test_an_error_of_ours_costs_one_connection_not_the_broker(served: Serv
     await put(served, 10)
     partition = served.node.hosted.find("t", 0)
 
-    async def broken(self: Partition, offset: int, max_bytes: int, *, committed: bool, skip_empty: bool) -> Read:
+    async def broken(
+        self: Partition, offset: int, max_bytes: int, *, committed: bool = False, skip_empty: bool = False
+    ) -> Read:
         raise RuntimeError("planted")
 
     partition.read = lambda offset, max_bytes, **_: None  # type: ignore[method-assign]
@@ -162,7 +164,7 @@ async def test_a_client_that_leaves_during_a_read_from_disk_is_not_answered(serv
     partition = served.node.hosted.find("t", 0)
     read_cold, begun, may_end = partition.read_cold, asyncio.Event(), asyncio.Event()
 
-    async def slow(offset: int, max_bytes: int, *, committed: bool, skip_empty: bool) -> Read:
+    async def slow(offset: int, max_bytes: int, *, committed: bool = False, skip_empty: bool = False) -> Read:
         begun.set()
         await may_end.wait()
         return await read_cold(offset, max_bytes, committed=committed, skip_empty=skip_empty)
