@@ -51,9 +51,9 @@ async def test_the_next_piece_is_there_before_it_is_asked_for(served: Served) ->
     read_at: list[int] = []
     read = partition.read
 
-    def noted(offset: int, max_bytes: int, *, committed: bool = False) -> Any:
+    def noted(offset: int, max_bytes: int, *, committed: bool = False, skip_empty: bool = False) -> Any:
         read_at.append(offset)
-        return read(offset, max_bytes, committed=committed)
+        return read(offset, max_bytes, committed=committed, skip_empty=skip_empty)
 
     partition.read = noted  # type: ignore[method-assign]
     for offset, batch in enumerate(batches):
