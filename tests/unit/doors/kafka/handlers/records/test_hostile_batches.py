@@ -115,11 +115,19 @@ test_control_and_transactional_batches_are_for_coordinators = refuses(
 test_a_producer_without_sequence_or_epoch_is_invalid = refuses(
     Error.INVALID_RECORD, lambda: bytes(good(producer_id=5)), lambda: bytes(good(producer_id=5, producer_epoch=0))
 )
-test_a_transactional_batch_of_nobodys_is_refused = refuses(
-    Error.INVALID_PRODUCER_ID_MAPPING,
-    lambda: bytes(good(producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)),
-    transactional_id="mine",
-)
+
+
+@with_broker()
+async def test_a_transactional_batch_of_nobodys_is_refused(served: Served) -> None:
+    await served.make_topic("t")
+    batch = bytes(good(producer_id=5, producer_epoch=0, base_sequence=0, transactional=True))
+    async with asyncio.timeout(60):
+        # until the coordinators are there, whose topic the first request makes
+        while (error := await refusal(served, batch, transactional_id="mine")) is Error.NOT_ENOUGH_REPLICAS:
+            pass
+    assert error is Error.INVALID_PRODUCER_ID_MAPPING
+
+
 test_acks_of_another_number_are_refused = refuses(Error.INVALID_REQUIRED_ACKS, lambda: bytes(good()), acks=2)
 test_times_that_only_a_broker_may_set_are_refused = refuses(
     Error.INVALID_TIMESTAMP, lambda: bytes(good(timestamp_type="LogAppendTime"))
