@@ -198,3 +198,15 @@ def test_the_libraries_of_the_http_queue(serving: Any, authority: Authority, mon
         consumer = load("consumer_client").MyConsumer(["orders"], f"https://{process.http}")
         assert producer.Enqueue("orders", "two coffees") == 0
         assert consumer.Dequeue("orders") == "two coffees"
+
+
+def test_sighup_loads_the_certificate_of_dmqp_again(authority: Authority) -> None:
+    """Also if no other listener of the broker uses TLS."""
+    keystore = authority.keystore()
+    with Broker(dmqp_port=0, fsync="never", ssl_keystore_location=keystore) as broker:
+        before = serial_of(broker.endpoints["dmqp"])
+        Path(authority.keystore("next")).replace(keystore)
+        Process({"http": "", "grpc": ""}, broker.pid, lambda: broker.log).reload(
+            "loaded the certificates of the dmqp listener again"
+        )
+        assert serial_of(broker.endpoints["dmqp"]) != before

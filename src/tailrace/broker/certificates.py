@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tailrace.model.listeners import LISTENERS, PEER_LISTENER, security_protocol
-from tailrace.model.settings import Settings
+from tailrace.model.settings import CLOSED, Settings
 from tailrace.ports import BadCertificates, Listener, Net, Ports, Tls, TlsFiles
 from tailrace.ports.net import Factory, P
 
@@ -47,6 +47,7 @@ class Certificates:
         self._by_listener: dict[str, Tls] = {
             listener: ports.net.load_tls(_files(settings, listener)) for listener in _with_tls(settings, listeners)
         }
+        self._by_door: dict[str, Tls] = {}  # that doors have loaded, and watch themselves
         self._warned_at = -DAY_S
 
     def net(self, listener: str) -> Net:
@@ -58,9 +59,13 @@ class Certificates:
         """For a listener that has sockets of its own; None if it is plain."""
         return self._by_listener.get(listener)
 
+    def add(self, listener: str, tls: Tls) -> None:
+        """Reload these, too, which a door has loaded itself."""
+        self._by_door[listener] = tls
+
     def reload(self) -> None:
         """Load the files again, for new connections. Files that cannot be used are logged, and change nothing."""
-        for listener, tls in self._by_listener.items():
+        for listener, tls in (self._by_listener | self._by_door).items():
             try:
                 tls.reload()
                 logger.info("loaded the certificates of the %s listener again", listener)
@@ -85,8 +90,9 @@ class Certificates:
 
 
 def uses_tls(settings: Settings, listeners: Sequence[str] = LISTENERS) -> bool:
-    """Whether any of these listeners uses TLS."""
-    return bool(_with_tls(settings, listeners))
+    """Whether any of these listeners uses TLS, or that of DMQP, which has a setting of its own."""
+    dmqp = settings.dmqp_port != CLOSED and settings.dmqp_security_protocol == "SSL"
+    return dmqp or bool(_with_tls(settings, listeners))
 
 
 def _with_tls(settings: Settings, listeners: Sequence[str]) -> list[str]:

@@ -117,6 +117,10 @@ class Node:
         """The certificates of a listener that has sockets of its own; None if it is plain."""
         return self.certificates.tls(listener)
 
+    def add_certificates(self, listener: str, tls: Tls) -> None:
+        """Reload these with those of the other listeners."""
+        self.certificates.add(listener, tls)
+
     @property
     def hosted(self) -> HostedPartitions:
         return self.control.hosted

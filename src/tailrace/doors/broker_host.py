@@ -25,6 +25,9 @@ class Host(Protocol):
     def tls(self, listener: str) -> Tls | None:
         """The certificates of a listener that has sockets of its own; None if it is plain."""
 
+    def add_certificates(self, listener: str, tls: Tls) -> None:
+        """Reload these with those of the other listeners, when the process is told to."""
+
     @property
     def advertised_host(self) -> str:
         """The host name that clients use to reach this broker."""

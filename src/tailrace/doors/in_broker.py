@@ -48,6 +48,9 @@ class BrokerHost:
     def tls(self, listener: str) -> Tls | None:
         return self._broker.tls(listener)
 
+    def add_certificates(self, listener: str, tls: Tls) -> None:
+        self._broker.add_certificates(listener, tls)
+
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._broker.spawn(work)
 

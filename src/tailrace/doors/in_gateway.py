@@ -52,6 +52,9 @@ class GatewayHost:
     def tls(self, listener: str) -> Tls | None:
         return self.certificates.tls(listener)
 
+    def add_certificates(self, listener: str, tls: Tls) -> None:
+        self.certificates.add(listener, tls)
+
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = None

@@ -102,6 +102,9 @@ class ClientHost(Protocol):
     def tls(self, listener: str) -> Tls | None:
         """The certificates of a listener that has sockets of its own; None if it is plain."""
 
+    def add_certificates(self, listener: str, tls: Tls) -> None:
+        """Reload these with those of the other listeners, when the process is told to."""
+
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work in the background; if it fails, the process fails."""
 

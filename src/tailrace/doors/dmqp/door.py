@@ -63,6 +63,8 @@ class DmqpDoor:
         net = self._host.net(self.listener_name)
         try:
             self._tls = await self._load_tls()
+            if self._tls is not None:
+                self._host.add_certificates(self.listener_name, self._tls)
             self._listener = await net.listen(lambda: DmqpConnection(self), settings.host, port, self._tls)
         except BadCertificates as error:
             raise CannotOpen(f"the DMQP door cannot use its certificate: {error}") from None
