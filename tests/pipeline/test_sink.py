@@ -79,7 +79,7 @@ def test_rows_go_where_their_keys_belong(spark: "SparkSession", broker: Broker, 
 @pytest.mark.parametrize(
     ("sql", "options", "said"),
     [
-        ("select 'x' as value", {}, "where to"),
+        ("select 'x' as value", {}, "no topic to write to"),
         ("select 1 as value", {"topic": "t"}, "the column value is int; it has to be binary or string"),
         ("select 'x' as value, 1 as colour", {"topic": "t"}, "a column colour cannot be written; there may be key"),
         ("select 'x' as key", {"topic": "t"}, "no column value; it is required"),

@@ -6,9 +6,10 @@ has had. Every unusual case (pages not in the cache, an index that is not loaded
 not the expected batch) is left to `read_cold`, which awaits the disk.
 
 Compaction leaves empty batches where whole batches were. Replicas need them; consumers do not, and librdkafka reports
-an error after ten responses with nothing else in them. With `skip_empty`, a read begins at the first batch that has
-records, as if there was a hole before it. If there is none below the limit, the empty batches are returned, so that
-the reader gets on.
+an error after ten responses with nothing else in them. With `skip_empty`, a read goes on to the first batch that has
+records, and one empty batch takes the place of those that were skipped: a reader that compares the log with a copy sees
+that compaction has been there. If there is no record below the limit, the empty batches are returned, so that the
+reader gets on.
 
 Every byte that a consumer gets has passed the loop in `extract`: it steps over batches before the wanted offset, and
 takes batches while they fit, match their checksum and lie wholly below the limit. It looks at 27 bytes of each header.
@@ -23,6 +24,7 @@ import struct
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tailrace.log.compaction.fillers import Fillers
 from tailrace.log.segment import Segment
 from tailrace.log.segment_walk import checksum_problem
 from tailrace.model.faults import OffsetOutOfRange, StorageFailed
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 CACHED_READS_MAX: Final = 3  # attempts in the page cache before the read is left to `read_cold`
 STEPPED_OVER_MAX_BYTES: Final = 64 * KiB  # read in excess to reach the wanted batch: index intervals can be huge
 STEP: Final = struct.Struct(">qi4xbI2xi")  # base offset, length, magic, checksum, last offset delta
+BASE_AND_EPOCH: Final = struct.Struct(">q4xi")
 LENGTH_MIN_BYTES: Final = BATCH_HEADER_BYTES - PREFIX_BYTES  # of a batch without records
 
 
@@ -83,7 +86,8 @@ class Reader:
             if taken.first < 0 and taken.problem is not None:
                 return None
             if taken.first >= 0:
-                return Read(memoryview(data)[taken.first : taken.after], taken.next_offset)
+                batches = memoryview(data)[taken.first : taken.after]
+                return Read(_after_filler(batches, offset) if skip_empty else batches, taken.next_offset)
             if not taken.wants:
                 return None
             position, expected, wants = position + taken.after, taken.next_offset, max(taken.wants, max_bytes)
@@ -94,7 +98,9 @@ class Reader:
             swaps = self._log.swaps
             try:
                 read = await self._read_cold(offset, max_bytes, limit, skip_empty)
-                return read if read.data or not skip_empty else await self._read_cold(offset, max_bytes, limit, False)
+                if skip_empty and read.data:
+                    return read._replace(data=_after_filler(memoryview(read.data), offset))
+                return await self._read_cold(offset, max_bytes, limit, False) if skip_empty else read
             except OffsetOutOfRange:
                 if swaps == self._log.swaps:
                     raise  # otherwise its segment was not deleted, but replaced by a compacted one: look again
@@ -253,6 +259,17 @@ def extract(
         return Extracted(first, at, expected, 0, problem)
     wants = BATCH_HEADER_BYTES if first < 0 and rest else 0
     return Extracted(first, at, expected, wants, None)
+
+
+def _after_filler(batches: memoryview, offset: int) -> Buffer:
+    """These batches, after one empty batch for the offsets from `offset` on that were skipped to reach them."""
+    base: int
+    base, epoch = BASE_AND_EPOCH.unpack_from(batches)
+    if base <= offset:
+        return batches
+    fillers = Fillers()
+    fillers.add(offset, base - 1, epoch)
+    return fillers.take() + batches
 
 
 def _stepped_over(segment: Segment) -> int:

@@ -1,11 +1,13 @@
-"""Reads that skip the empty batches which compaction leaves, in several segments, as if they were holes."""
+"""Reads that skip the empty batches which compaction leaves, in several segments: one takes the place of all."""
 
 from pathlib import Path
 
 import pytest
 
+from tailrace.log.compaction.fillers import is_filler
 from tailrace.log.log import Log
 from tailrace.log.reader import Read
+from tailrace.log.segment_walk import checksum_problem
 from tailrace.records.opened import batches
 from tests.unit.log.logs import NOW, filler, on_loop, one_batch, open_log, topic
 
@@ -43,7 +45,12 @@ def bases(read: Read) -> list[tuple[int, int]]:
 @on_loop
 async def test_the_next_record_comes_first(tmp_path: Path, offset: int, first: int) -> None:
     read = await skipping(await compacted(tmp_path), offset)
-    assert bases(read)[0] == (first, 1)
+    if offset < first:
+        (skipped, header), *_ = batches(read.data)
+        assert is_filler(header)
+        assert checksum_problem(skipped) is None
+        assert (header.base_offset, header.last_offset, header.leader_epoch) == (offset, first - 1, 1)
+    assert bases(read)[offset < first] == (first, 1)
     assert read.next_offset > first
 
 
