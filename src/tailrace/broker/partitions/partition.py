@@ -201,8 +201,14 @@ class Partition:
         """Producers have several batches in flight. When one was refused, here or by the previous leader, the next
         must be refused with a retriable fault as well, even if it could be appended by now. If it were answered with
         OUT_OF_ORDER_SEQUENCE_NUMBER, librdkafka would bump its producer epoch and resend batches that a previous
-        leader has appended but not acknowledged; under the new epoch they could not be recognised as duplicates."""
-        return self._not_leader(f"may have refused an earlier batch: {fault}") if self._refused_lately() else fault
+        leader has appended but not acknowledged; under the new epoch they could not be recognised as duplicates.
+
+        A leader that was replaced without knowing it lacks the batches that the next one has taken."""
+        if self._refused_lately():
+            return self._not_leader(f"may have refused an earlier batch: {fault}")
+        if not self.hears_quorum():
+            return self._not_leader(f"has lost contact with the majority, and may lack an earlier batch: {fault}")
+        return fault
 
     def _refused_lately(self) -> bool:
         return self._clock.monotonic() - self._refused_at < PIPELINE_MAX_S
