@@ -115,7 +115,7 @@ class ClusterScenario:
         coverage.refused_starts = sum(server.refused_starts for server in self._servers)
         coverage.committed_batches = len(self._observer.histories)
         compacted = self._observer.compacted
-        coverage.swaps, coverage.begun_anew = compacted.swaps, compacted.begun_anew
+        coverage.swaps, coverage.begun_anew = compacted.swaps, compacted.begun_anew.total()
         coverage.tombstones_removed = compacted.tombstones_removed
         coverage.seconds = self._world.loop.time()
         self._clients.count(coverage)

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from tailrace.model.ids import TopicPartition
+from tailrace.model.ids import Id, TopicPartition
 from tailrace.records.build import build_batch
 from tailrace.records.control import Marker, read_control
 from tailrace.records.opened import batches, open_batch
@@ -24,8 +24,9 @@ from tailrace.testing.scenarios.cluster.clients.transactional_producer import (
     TransactionFailed,
 )
 from tailrace.testing.scenarios.cluster.clients.writer import ProduceMode, Writer
-from tailrace.testing.scenarios.cluster.invariants.compacted_history import CompactedHistories, Table
+from tailrace.testing.scenarios.cluster.invariants.compacted_history import CompactedHistories, Replica
 from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
+from tailrace.testing.scenarios.cluster.invariants.table_read import Answer, Moment, TableRead
 from tailrace.testing.scenarios.cluster.invariants.transaction_outcomes import TransactionOutcomes
 from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.transaction_history import ReadRecord
@@ -126,16 +127,10 @@ class TableReader(ReadCommittedConsumer):
     It reads fast: tombstones are kept for a time only, and a consumer that takes longer may miss some, as in Kafka.
     """
 
-    def __init__(self, router: Router, writers_stopped: Callable[[], bool]) -> None:
+    def __init__(self, router: Router, histories: CompactedHistories, writers_stopped: Callable[[], bool]) -> None:
         super().__init__(router, TransactionOutcomes(), KEYED_TOPIC, 1, writers_stopped, starts_late=True)
-        self.table = Table()
-        self._began_at = -1.0  # on the monotonic clock
-        self._last_read_at = -1.0
-
-    @property
-    def took_ms(self) -> float:
-        """From the first answer to the last one with records: tombstones may be removed that it has not come to."""
-        return 1000 * (self._last_read_at - self._began_at)
+        self.found = TableRead(router.name)
+        self._histories = histories
 
     async def _read(self, partition: int) -> None:
         position = -1
@@ -143,11 +138,21 @@ class TableReader(ReadCommittedConsumer):
             position = self._positions[partition]
             await super()._read(partition)
 
+    async def _fetch(self, host: str, topic_id: Id, partition: int) -> PartitionFetched | None:
+        position, replica = self._positions[partition], (host, TopicPartition(topic_id, partition))
+        asked = self._moment(replica)
+        found = await super()._fetch(host, topic_id, partition)
+        if found is not None and found.records:
+            end = max(header.last_offset for _, header in batches(found.records)) + 1
+            self.found.answers.append(Answer(range(position, end), asked, self._moment(replica)))
+        return found
+
+    def _moment(self, replica: Replica) -> Moment:
+        log = replica, self._histories.begun_anew[replica]
+        return Moment(log, self._router.ports.clock.monotonic())
+
     def _committed_records(self, partition: int, found: PartitionFetched) -> Iterator[ReadRecord]:
         position = self._positions[partition]
-        now = self._router.ports.clock.monotonic()
-        self._began_at = now if position == 0 else self._began_at
-        self._last_read_at = now if found.records else self._last_read_at
         aborted = sorted((one.first_offset, one.producer_id) for one in found.aborted_transactions or ())
         skipped: dict[int, None] = {}
         for batch, header in batches(found.records or b""):
@@ -160,7 +165,7 @@ class TableReader(ReadCommittedConsumer):
                 if isinstance(control, Marker) and not control.committed:
                     skipped.pop(header.producer_id, None)
             elif not header.is_transactional or header.producer_id not in skipped:
-                self.table.update((one.key, (one.offset, one.value)) for one in open_batch(batch))
+                self.found.table.update((one.key, (one.offset, one.value)) for one in open_batch(batch))
             position = header.last_offset + 1
         self._positions[partition] = position
         return iter(())
@@ -179,7 +184,7 @@ class KeyedWorkload:
             KeyedTransactions(router(f"kx{number}"), versions, 2 * rest)
             for number, versions in enumerate((CLASSIC, KIP_890))
         ]
-        self.readers = [TableReader(router(f"kr{number}"), lambda: not self._writing) for number in range(2)]
+        self.readers = [TableReader(router(f"kr{number}"), histories, lambda: not self._writing) for number in range(2)]
 
     @property
     def clients(self) -> Sequence[KeyedWriter | KeyedTransactions | TableReader]:
@@ -197,15 +202,5 @@ class KeyedWorkload:
         """After the cluster has converged: what the readers have read is the table of the committed records."""
         history = self._histories.of(key)
         history.check_claims()
-        wanted = {at_key: one for at_key, one in history.table().items() if one[1] is not None}
         for reader in self.readers:
-            found = {at_key: one for at_key, one in reader.table.items() if one[1] is not None}
-            if reader.took_ms > self._tombstones_kept_ms:
-                found = {at_key: one for at_key, one in found.items() if at_key in wanted}
-            if found != wanted:
-                wrong = [at_key for at_key in {**wanted, **found} if wanted.get(at_key) != found.get(at_key)]
-                raise InvariantViolated(
-                    Invariant.LAST_VALUE,
-                    f"{reader.name} read {[(one, found.get(one)) for one in wrong]}, "
-                    f"committed are {[(one, wanted.get(one)) for one in wrong]}",
-                )
+            reader.found.check(history, self._tombstones_kept_ms)

@@ -13,6 +13,7 @@ A transaction is committed or aborted as its marker says. What a consumer would 
 index of aborted transactions, as the broker does it.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -30,6 +31,7 @@ from tailrace.testing.simulation.storage import Storage
 
 NOTHING: Final = -1
 
+Replica = tuple[str, TopicPartition]  # the server's name, and the partition
 Table = dict[bytes | None, tuple[int, bytes | None]]  # offset and value of the last record of each key
 
 
@@ -76,6 +78,10 @@ class CompactedHistory:
         if not record.is_transactional:
             return True
         return next((done for at, done in self._markers.get(record.producer_id, ()) if at > offset), None)
+
+    def has_committed(self, offset: int, key: bytes | None, value: bytes | None) -> bool:
+        record = self.records.get(offset)
+        return record is not None and (record.key, record.value) == (key, value) and self.is_committed(offset) is True
 
     def table(self) -> Table:
         return {one.key: (at, one.value) for at, one in self.records.items() if self.is_committed(at)}
@@ -156,7 +162,7 @@ class CompactedHistories:
     def __init__(self) -> None:
         self._by_key: dict[TopicPartition, CompactedHistory] = {}
         self.swaps = 0  # of segments by compacted ones
-        self.begun_anew = 0  # replicas that set their log aside
+        self.begun_anew = Counter[Replica]()  # how often each has discarded its log, or set it aside
 
     @property
     def tombstones_removed(self) -> int:

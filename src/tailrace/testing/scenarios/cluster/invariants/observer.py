@@ -108,7 +108,7 @@ class ClusterObserver:
         if log.refilling and replica.high_watermark < observed.high_watermark:  # it was told to begin anew
             self._openings += 1
             observed = self._logs[server.name, partition.key] = ObservedLog(log, self._openings)
-            self.compacted.begun_anew += 1
+            self.compacted.begun_anew[server.name, partition.key] += 1
         state = (
             replica.epoch,
             replica.role,
