@@ -26,8 +26,8 @@ from tests.chaos.transformer import PATIENT
 
 QUEUE: Final = "jobs"
 DEAD: Final = "jobs.dead"
-PARTITIONS: Final = 6
-WORKERS: Final = 5
+PARTITIONS: Final = 7  # no divisor of what is slow or poison: each has its share
+WORKERS: Final = 7
 DELIVERY_LIMIT: Final = 5
 POISON_EVERY: Final = 100
 SLOW_EVERY: Final = 20

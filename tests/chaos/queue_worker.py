@@ -16,7 +16,7 @@ from tailrace.client.shares.message import Message
 PREFETCH = 3
 SLOW_S = 0.4
 LONG_S = 4.0  # longer than a lock
-LONG_EVERY = 50  # of the slow ones
+LONG_EVERY = 1000  # one slow message of fifty
 
 
 class HandlerFailed(Exception):
