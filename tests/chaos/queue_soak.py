@@ -159,8 +159,9 @@ class QueueUnderFire:
 
     def suffer(self) -> None:
         """Kill workers and brokers, evenly spread over the work."""
+        good = sum(not is_poison(value) for value in self._sent)
         for number in range(self._soak.kills):
-            wanted = (number + 1) * self._soak.items // (self._soak.kills + 2)
+            wanted = (number + 1) * good // (self._soak.kills + 2)
             self._until(lambda: len(self._handled) >= wanted, f"{wanted} messages are handled")  # noqa: B023
             if self._random.random() < 0.5:
                 worker = self._random.randrange(WORKERS)
