@@ -18,8 +18,8 @@ SYNCS: Final = 200
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A temporary folder; `TAILRACE_BENCH_DIR` selects the disk."""
-    place = os.environ.get("TAILRACE_BENCH_DIR", DEFAULT_PLACE)
+    """A temporary folder; `BENCH_DIR` selects the disk."""
+    place = os.environ.get("BENCH_DIR", DEFAULT_PLACE)
     with tempfile.TemporaryDirectory(prefix="tailrace-bench-", dir=place, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 

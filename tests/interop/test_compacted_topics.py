@@ -1,8 +1,7 @@
 """Readers of compacted topics: every client reads from the start, or from any offset, over the holes that compaction
-leaves, also while it runs. No offset comes twice or out of order, and the last value of each key is there.
+leaves. No offset comes twice or out of order, and the last value of each key is there.
 """
 
-import logging
 import os
 import random
 import threading
@@ -16,7 +15,7 @@ from confluent_kafka import Producer
 
 from tailrace.testing import Broker
 from tests.interop.client import DEADLINE_S, Client
-from tests.interop.compacted import QUICK_COMPACTION, assert_in_order, for_seconds, from_start
+from tests.interop.compacted import QUICK_COMPACTION, from_start
 from tests.interop.drivers.confluent import Confluent
 from tests.interop.feature import feature
 from tests.interop.member import soon
@@ -24,13 +23,10 @@ from tests.interop.messages import Reader, Reading, Received
 from tests.interop.shapes import TopicPlan
 from tests.interop.three_brokers import clients as clients
 
-logger: Final = logging.getLogger(__name__)
-
 KEYS: Final = 100
 MESSAGES: Final = 20_000
 AT_ONCE: Final = 50  # messages every EVERY_S
 EVERY_S: Final = 0.05
-READING_S: Final = 20
 SMALL: Final = {
     "cleanup.policy": "compact",
     "segment.bytes": "16384",
@@ -168,27 +164,3 @@ def test_from_a_hole(client: Client, compacted: tuple[str, Table, list[Received]
     assert len(holes) > 10
     for start, first in random.Random(5).sample(holes, 4):
         assert client.consume(topic, 1, start=start)[0].offset == first
-
-
-@pytest.mark.long
-@feature("the same again and again while it is written and compacted", "reader")
-def test_while_it_is_compacted(client: Client, bootstrap: str, name: str, bench: Client) -> None:
-    bench.create_topic(name, TopicPlan(settings=SMALL))
-    writer = Writer(bootstrap, name)
-    writer.write(AT_ONCE)
-    passes: list[int] = []
-
-    def read_all() -> None:
-        table, last = writer.table, bench.watermarks(name)[1] - 1
-        with client.reader(name, Reading(fetch_bytes=20_000)) as reader:
-            records = read_to(reader, last)
-        assert_in_order(records)
-        assert_says(records, table)
-        passes.append(len(records))
-
-    with Writing(writer):
-        for_seconds(READING_S, EVERY_S, read_all)
-    end = bench.watermarks(name)[1]
-    logger.info("%s: %d passes of at most %d records up to offset %d", client.name, len(passes), max(passes), end)
-    assert len(passes) > 5
-    assert max(passes) < end / 3
