@@ -80,7 +80,7 @@ def test_a_controller_of_0_1_0_leads_new_brokers(old_source: Path, declared: Dec
             cluster.wait_until_healthy(HEALTHY_WITHIN_S)
         load.get_on()
         assert controller_of(cluster) == 1
-        refused = raise_level(cluster, 4)
+        refused = raise_level(cluster, 3)
         assert refused.code == 1
         told = "the release of the controller, broker 1, does not support UpdateFeatures"
         assert told in refused.err
