@@ -26,7 +26,7 @@ from tests.chaos.transformer import PATIENT
 
 QUEUE: Final = "jobs"
 DEAD: Final = "jobs.dead"
-PARTITIONS: Final = 7  # no divisor of what is slow or poison: each has its share
+PARTITIONS: Final = 7  # coprime with SLOW_EVERY and POISON_EVERY, so that all partitions get slow messages and poison
 WORKERS: Final = 7
 DELIVERY_LIMIT: Final = 5
 POISON_EVERY: Final = 100

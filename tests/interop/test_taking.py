@@ -45,7 +45,7 @@ async def finish_all(taker: Taker) -> list[int]:
 async def until_unread(taker: Taker, count: int) -> None:
     """A commit is answered before its markers are written, so its messages may be counted a moment later."""
     async with asyncio.timeout(10.0):
-        while await taker.unread() != count:  # noqa: ASYNC110 a broker tells nobody
+        while await taker.unread() != count:  # noqa: ASYNC110 -- the broker sends no event for it
             await asyncio.sleep(0.02)
 
 
@@ -126,6 +126,8 @@ def test_transactions_are_counted_and_taken_when_they_are_committed(sharing: str
         message = await taker.take(wait_s=10.0)
         assert message is not None
         assert message.value == b"9"
+        await taker.accept(message)
+        assert await finish_all(taker) == []
         await takers.close()
 
     with_cluster(sharing, work)

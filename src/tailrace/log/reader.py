@@ -87,7 +87,7 @@ class Reader:
                 return None
             if taken.first >= 0:
                 batches = memoryview(data)[taken.first : taken.after]
-                return Read(_after_filler(batches, offset) if skip_empty else batches, taken.next_offset)
+                return Read(self._after_filler(batches, offset) if skip_empty else batches, taken.next_offset)
             if not taken.wants:
                 return None
             position, expected, wants = position + taken.after, taken.next_offset, max(taken.wants, max_bytes)
@@ -99,7 +99,7 @@ class Reader:
             try:
                 read = await self._read_cold(offset, max_bytes, limit, skip_empty)
                 if skip_empty and read.data:
-                    return read._replace(data=_after_filler(memoryview(read.data), offset))
+                    return read._replace(data=self._after_filler(memoryview(read.data), offset))
                 return await self._read_cold(offset, max_bytes, limit, False) if skip_empty else read
             except OffsetOutOfRange:
                 if swaps == self._log.swaps:
@@ -197,6 +197,18 @@ class Reader:
                 self._log.found_damage(segment, position + taken.after, taken.next_offset, taken.problem)
         return taken
 
+    def _after_filler(self, batches: memoryview, offset: int) -> Buffer:
+        """These batches, after one empty batch for the offsets from `offset` on that were skipped to reach them.
+
+        Gaps stay gaps: what is missing there was not compacted away."""
+        base: int
+        base, epoch = BASE_AND_EPOCH.unpack_from(batches)
+        if base <= offset or any(segment.has_gaps for segment in self._log.segments):
+            return batches
+        fillers = Fillers()
+        fillers.add(offset, base - 1, epoch)
+        return fillers.take() + batches
+
 
 def extract(
     view: memoryview,
@@ -259,17 +271,6 @@ def extract(
         return Extracted(first, at, expected, 0, problem)
     wants = BATCH_HEADER_BYTES if first < 0 and rest else 0
     return Extracted(first, at, expected, wants, None)
-
-
-def _after_filler(batches: memoryview, offset: int) -> Buffer:
-    """These batches, after one empty batch for the offsets from `offset` on that were skipped to reach them."""
-    base: int
-    base, epoch = BASE_AND_EPOCH.unpack_from(batches)
-    if base <= offset:
-        return batches
-    fillers = Fillers()
-    fillers.add(offset, base - 1, epoch)
-    return fillers.take() + batches
 
 
 def _stepped_over(segment: Segment) -> int:
